@@ -1,0 +1,61 @@
+"""Package metadata of keras_recbert."""
+
+import pathlib
+
+from setuptools import find_packages, setup
+
+HERE = pathlib.Path(__file__).parent
+
+# Lower bounds are the oldest set the suite was run with, upper bounds stop
+# before the first release nobody here has tried.
+CORE = [
+    "tensorflow>=2.20,<2.21",
+    "tensorflow-text>=2.20.1,<2.21",  # 2.20.0 breaks FastWordpieceTokenizer
+    "keras>=3.15,<3.16",
+    "numpy>=2.0,<2.5",
+    "jsonargparse[signatures]>=4.40,<5",  # command line and recipe files
+]
+TRAIN = [
+    "scikit-learn>=1.5,<2",  # GLUE scores, the bag-of-words baseline
+    "scipy>=1.13,<2",  # Pearson, Spearman
+    "matplotlib>=3.9,<4",  # learning curves
+]
+DATA = ["tensorflow-datasets>=4.9.8,<5"]
+NOTEBOOKS = ["nbclient>=0.10,<1", "nbformat>=5.10,<6", "ipykernel>=6.29,<8"]
+OFFICIAL = ["tf-models-official>=2.20,<2.21"]
+TEST = [
+    *TRAIN,
+    *DATA,
+    *NOTEBOOKS,
+    "pytest>=8,<10",
+    "ruff>=0.9,<1",
+    # Outside implementations that outputs and ids are compared with.
+    "transformers>=5,<6",
+    "torch>=2.6,<3",
+]
+
+setup(
+    name="keras_recbert",
+    version="0.1.0",
+    description="A Keras 3 zoo of small, fast, recurrent BERT encoders.",
+    long_description=(HERE / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.11,<3.14",
+    packages=find_packages(include=["keras_recbert", "keras_recbert.*"]),
+    install_requires=CORE,
+    extras_require={
+        "train": TRAIN,
+        "data": DATA,
+        "official": OFFICIAL,
+        "notebooks": [*TRAIN, *NOTEBOOKS],
+        "test": TEST,
+        "all": [*TRAIN, *DATA, *NOTEBOOKS, *OFFICIAL],
+    },
+    entry_points={"console_scripts": ["recbert = keras_recbert.cli:main"]},
+    classifiers=[
+        "License :: OSI Approved :: Apache Software License",
+        "Programming Language :: Python :: 3",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+    ],
+)
