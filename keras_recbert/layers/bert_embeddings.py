@@ -1,0 +1,112 @@
+"""Input embeddings of BERT."""
+
+import keras
+from keras import ops
+
+from keras_recbert.layers.common import bert_initializer, check_positive, check_rate
+
+
+@keras.saving.register_keras_serializable("keras_recbert")
+class BertEmbeddings(keras.layers.Layer):
+    """Sum of token, segment and position embeddings, then LayerNorm and dropout.
+
+    Devlin et al. 2018, section 3.2 and figure 2. Positions are learned.
+
+    Args:
+        vocabulary_size: int. Number of word pieces.
+        hidden_dim: int. Width of the embeddings.
+        max_sequence_length: int. Number of learned positions.
+        num_segments: int. Number of segments (2: sentence A and B).
+        dropout: float. Dropout rate after the LayerNorm.
+
+    Call arguments:
+        token_ids: int, `(batch_size, sequence_length)`.
+        segment_ids: int, `(batch_size, sequence_length)`.
+
+    Returns:
+        float, `(batch_size, sequence_length, hidden_dim)`.
+
+    Raises:
+        ValueError: if a size is not positive, or if `sequence_length` is known and
+            above `max_sequence_length`.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        hidden_dim,
+        max_sequence_length=512,
+        num_segments=2,
+        dropout=0.1,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        check_positive(
+            vocabulary_size=vocabulary_size,
+            hidden_dim=hidden_dim,
+            max_sequence_length=max_sequence_length,
+            num_segments=num_segments,
+        )
+        check_rate(dropout=dropout)
+        self.vocabulary_size = vocabulary_size
+        self.hidden_dim = hidden_dim
+        self.max_sequence_length = max_sequence_length
+        self.num_segments = num_segments
+        self.dropout_rate = dropout
+
+        def table(size, name):
+            return keras.layers.Embedding(
+                size,
+                hidden_dim,
+                embeddings_initializer=bert_initializer(),
+                dtype=self.dtype_policy,
+                name=name,
+            )
+
+        self.token_embedding = table(vocabulary_size, "token_embedding")
+        self.segment_embedding = table(num_segments, "segment_embedding")
+        self.position_embedding = table(max_sequence_length, "position_embedding")
+        self.norm = keras.layers.LayerNormalization(
+            epsilon=1e-12, dtype=self.dtype_policy, name="norm"
+        )
+        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+
+    def build(self, token_ids_shape, segment_ids_shape=None):
+        for table in (
+            self.token_embedding,
+            self.segment_embedding,
+            self.position_embedding,
+        ):
+            table.build(token_ids_shape)
+        self.norm.build((*token_ids_shape, self.hidden_dim))
+        self.built = True
+
+    def call(self, token_ids, segment_ids, training=None):
+        length = token_ids.shape[1]
+        if length is not None and length > self.max_sequence_length:
+            raise ValueError(
+                "The input is longer than the table of positions. Received: "
+                f"sequence_length={length}, max_sequence_length="
+                f"{self.max_sequence_length}. Truncate the input, or build the model "
+                f"with max_sequence_length={length}."
+            )
+        positions = ops.arange(ops.shape(token_ids)[1])
+        hidden = (
+            self.token_embedding(token_ids)
+            + self.segment_embedding(segment_ids)
+            + self.position_embedding(positions)
+        )
+        return self.dropout(self.norm(hidden), training=training)
+
+    def compute_output_shape(self, token_ids_shape, segment_ids_shape=None):
+        return (*token_ids_shape, self.hidden_dim)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "hidden_dim": self.hidden_dim,
+            "max_sequence_length": self.max_sequence_length,
+            "num_segments": self.num_segments,
+            "dropout": self.dropout_rate,
+        }

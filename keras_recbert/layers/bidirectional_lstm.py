@@ -1,0 +1,91 @@
+"""A bidirectional LSTM that obeys masks and exports to any device."""
+
+import keras
+from keras import ops
+
+from keras_recbert.layers.common import check_positive
+from keras_recbert.ops.lstm_scan import bidirectional_lstm_scan
+
+
+@keras.saving.register_keras_serializable("keras_recbert")
+class BidirectionalLSTM(keras.layers.Layer):
+    """Forward and backward LSTM over a sequence, outputs concatenated.
+
+    The LSTM of Keras (Hochreiter and Schmidhuber 1997 with forget gate; gates
+    ordered input, forget, cell, output; forget bias starts at 1):
+
+        i, f, g, o = x[t] W + h[t - 1] U + b
+        c[t] = sigmoid(f) * c[t - 1] + sigmoid(i) * tanh(g)
+        h[t] = sigmoid(o) * tanh(c[t])
+
+    Unlike `keras.layers.Bidirectional(keras.layers.LSTM(...))` it never becomes a
+    cuDNN op, so a model that was saved beside a GPU runs without one, and rows that
+    are all padding are allowed. The recurrence runs in float32 in every precision.
+
+    Masking: where `padding_mask` is 0 the state is carried and the output is 0; the
+    backward pass starts at the last real token.
+
+    Args:
+        units: int. Width of the state of each direction.
+
+    Call arguments:
+        inputs: float, `(batch_size, sequence_length, input_dim)`.
+        padding_mask: optional bool or int, `(batch_size, sequence_length)`;
+            1 = token.
+
+    Returns:
+        float, `(batch_size, sequence_length, 2 * units)`, forward direction first.
+
+    Raises:
+        ValueError: if `units` is not positive.
+    """
+
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        check_positive(units=units)
+        self.units = units
+
+    def build(self, inputs_shape, padding_mask_shape=None):
+        units = self.units
+
+        def gates_bias(shape, dtype=None):
+            ones_at_forget = [0.0] * units + [1.0] * units + [0.0] * 2 * units
+            return ops.convert_to_tensor([ones_at_forget] * 2, dtype)
+
+        # One product for both directions: forward i f g o, then backward i f g o.
+        self.kernel = self.add_weight(
+            name="kernel", shape=(inputs_shape[-1], 8 * units), initializer=_glorot
+        )
+        # Orthogonal over both directions stacked: each has orthonormal rows.
+        self.recurrent_kernel = self.add_weight(
+            name="recurrent_kernel",
+            shape=(2, units, 4 * units),
+            initializer="orthogonal",
+            autocast=False,
+        )
+        self.bias = self.add_weight(
+            name="bias", shape=(2, 4 * units), initializer=gates_bias, autocast=False
+        )
+        self.built = True
+
+    def call(self, inputs, padding_mask=None):
+        batch_size, length, _ = ops.shape(inputs)
+        gates = ops.cast(ops.matmul(inputs, self.kernel), "float32")
+        gates = ops.reshape(gates, (batch_size, length, 2, 4 * self.units)) + self.bias
+        outputs = bidirectional_lstm_scan(
+            gates, self.recurrent_kernel.value, padding_mask
+        )
+        return ops.cast(outputs, self.compute_dtype)
+
+    def compute_output_shape(self, inputs_shape, padding_mask_shape=None):
+        return (*inputs_shape[:-1], 2 * self.units)
+
+    def get_config(self):
+        return {**super().get_config(), "units": self.units}
+
+
+def _glorot(shape, dtype=None):
+    """Glorot uniform with the fan-out of one direction, as two Keras LSTMs have."""
+    input_dim, both = shape
+    limit = (6.0 / (input_dim + both // 2)) ** 0.5
+    return keras.random.uniform(shape, -limit, limit, dtype=dtype)

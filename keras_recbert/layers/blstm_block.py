@@ -1,0 +1,73 @@
+"""Encoder block without attention."""
+
+import keras
+
+from keras_recbert.layers.bidirectional_lstm import BidirectionalLSTM
+from keras_recbert.layers.common import bert_initializer, check_rate
+
+
+@keras.saving.register_keras_serializable("keras_recbert")
+class BLSTMBlock(keras.layers.Layer):
+    """`LayerNorm(x + project(BiLSTM(x)))`: a BiLSTM in place of the whole block.
+
+    The BLSTM model of Huang et al. 2020, section 4.3: "we replace the 12
+    transformer layers with 12 BLSTM layers". The paper does not say how they are
+    stacked; this keeps the frame of its other blocks (residual, LayerNorm, linear
+    map from `2 * recurrent_dim` to the width of the input).
+
+    Masking: the backward LSTM starts at the last real token.
+
+    Args:
+        recurrent_dim: int. Units of each direction.
+        dropout: float. Dropout rate of the projected output.
+
+    Call arguments:
+        inputs: float, `(batch_size, sequence_length, hidden_dim)`.
+        padding_mask: optional bool or int, `(batch_size, sequence_length)`;
+            1 = token.
+
+    Returns:
+        float, shape of `inputs`.
+
+    Raises:
+        ValueError: if `recurrent_dim` is not positive or `dropout` not in [0, 1).
+    """
+
+    def __init__(self, recurrent_dim, dropout=0.1, **kwargs):
+        super().__init__(**kwargs)
+        check_rate(dropout=dropout)
+        self.recurrent_dim = recurrent_dim
+        self.dropout_rate = dropout
+        self.bidirectional_lstm = BidirectionalLSTM(
+            recurrent_dim, dtype=self.dtype_policy, name="bidirectional_lstm"
+        )
+        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.output_norm = keras.layers.LayerNormalization(
+            epsilon=1e-12, dtype=self.dtype_policy, name="output_norm"
+        )
+
+    def build(self, inputs_shape, padding_mask_shape=None):
+        self.projection = keras.layers.Dense(
+            inputs_shape[-1],
+            kernel_initializer=bert_initializer(),
+            dtype=self.dtype_policy,
+            name="projection",
+        )
+        self.bidirectional_lstm.build(inputs_shape)
+        self.projection.build((*inputs_shape[:-1], 2 * self.recurrent_dim))
+        self.output_norm.build(inputs_shape)
+        self.built = True
+
+    def call(self, inputs, padding_mask=None, training=None):
+        update = self.projection(self.bidirectional_lstm(inputs, padding_mask))
+        return self.output_norm(inputs + self.dropout(update, training=training))
+
+    def compute_output_shape(self, inputs_shape, padding_mask_shape=None):
+        return inputs_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "recurrent_dim": self.recurrent_dim,
+            "dropout": self.dropout_rate,
+        }

@@ -1,0 +1,137 @@
+"""Multi-head self-attention with padding, causal mask and relative bias."""
+
+import keras
+from keras import ops
+
+from keras_recbert.layers.common import bert_initializer, check_positive, check_rate
+from keras_recbert.ops.relative_position import relative_position_bucket
+
+# Added to scores that must not count. Finite, so that a fully padded row attends
+# evenly instead of giving NaN; far below any score, so its weight is exactly 0.
+MASKED = -1e9
+NUM_BUCKETS = 32  # T5's number of relative positions
+
+
+@keras.saving.register_keras_serializable("keras_recbert")
+class SelfAttention(keras.layers.Layer):
+    """Scaled dot-product attention of a sequence over itself.
+
+    `softmax(Q K^T / sqrt(head_dim) + bias) V`, heads concatenated and projected
+    (Devlin et al. 2018, section 3; Lei et al. 2022, appendix A). One product makes
+    queries, keys and values. The softmax runs in float32.
+
+    `bias` is T5's relative attention bias (Raffel et al. 2020, section 2.1), one
+    trained scalar for each head and bucket of distances. T5 shares one table over
+    its layers; Lei et al. add the bias "to each attention layer", so here each
+    layer has a table of its own (32 scalars a head).
+
+    Masking: positions whose `padding_mask` is 0 get no weight.
+
+    Args:
+        num_heads: int. Number of heads; divides the width of the input.
+        dropout: float. Dropout rate of the attention weights.
+        relative_attention_bias: bool. Adds the relative bias.
+        causal: bool. A position sees itself and what stands left of it.
+
+    Call arguments:
+        inputs: float, `(batch_size, sequence_length, hidden_dim)`.
+        padding_mask: optional bool or int, `(batch_size, sequence_length)`.
+
+    Returns:
+        float, shape of `inputs`.
+
+    Raises:
+        ValueError: if `num_heads` does not divide the width of the input.
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        dropout=0.1,
+        relative_attention_bias=False,
+        causal=False,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        check_positive(num_heads=num_heads)
+        check_rate(dropout=dropout)
+        self.num_heads = num_heads
+        self.dropout_rate = dropout
+        self.relative_attention_bias = relative_attention_bias
+        self.causal = causal
+        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+
+    def build(self, inputs_shape, padding_mask_shape=None):
+        hidden_dim = inputs_shape[-1]
+        if hidden_dim % self.num_heads:
+            up = self.num_heads * (hidden_dim // self.num_heads + 1)
+            raise ValueError(
+                "`hidden_dim` must be a multiple of `num_heads`. Received: "
+                f"hidden_dim={hidden_dim}, num_heads={self.num_heads}. "
+                f"Try hidden_dim={up}."
+            )
+        self.head_dim = hidden_dim // self.num_heads
+
+        def dense(units, name):
+            return keras.layers.Dense(
+                units,
+                kernel_initializer=bert_initializer(),
+                dtype=self.dtype_policy,
+                name=name,
+            )
+
+        self.query_key_value = dense(3 * hidden_dim, "query_key_value")
+        self.output_dense = dense(hidden_dim, "output_dense")
+        self.query_key_value.build(inputs_shape)
+        self.output_dense.build(inputs_shape)
+        if self.relative_attention_bias:
+            self.bias_table = self.add_weight(
+                name="relative_attention_bias",
+                shape=(NUM_BUCKETS, self.num_heads),
+                initializer=bert_initializer(),
+            )
+        self.built = True
+
+    def call(self, inputs, padding_mask=None, training=None):
+        batch_size, length, hidden_dim = ops.shape(inputs)
+        qkv = ops.reshape(
+            self.query_key_value(inputs),
+            (batch_size, length, 3, self.num_heads, self.head_dim),
+        )
+        qkv = ops.transpose(qkv, (2, 0, 3, 1, 4))  # (3, batch, heads, length, dim)
+        query, key, value = qkv[0], qkv[1], qkv[2]
+        scores = ops.matmul(
+            query * self.head_dim**-0.5, ops.transpose(key, (0, 1, 3, 2))
+        )
+        scores = ops.cast(scores, "float32")  # island: bfloat16 softmax loses mass
+        scores = self._add_bias(scores, length, padding_mask)
+        weights = ops.cast(ops.softmax(scores), self.compute_dtype)
+        context = ops.matmul(self.dropout(weights, training=training), value)
+        context = ops.transpose(context, (0, 2, 1, 3))
+        context = ops.reshape(context, (batch_size, length, hidden_dim))
+        return self.output_dense(context)
+
+    def _add_bias(self, scores, length, padding_mask):
+        positions = ops.arange(length)
+        offsets = positions[None, :] - positions[:, None]  # key minus query
+        if self.relative_attention_bias:
+            bias = ops.take(self.bias_table, relative_position_bucket(offsets), axis=0)
+            scores += ops.cast(ops.transpose(bias, (2, 0, 1)), "float32")
+        if self.causal:
+            scores += ops.cast(offsets > 0, "float32") * MASKED
+        if padding_mask is not None:
+            padding = 1.0 - ops.cast(padding_mask, "float32")
+            scores += padding[:, None, None, :] * MASKED
+        return scores
+
+    def compute_output_shape(self, inputs_shape, padding_mask_shape=None):
+        return inputs_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "dropout": self.dropout_rate,
+            "relative_attention_bias": self.relative_attention_bias,
+            "causal": self.causal,
+        }

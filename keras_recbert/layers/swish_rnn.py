@@ -1,0 +1,115 @@
+"""SwishRNN, the recurrence of Lei et al. 2022."""
+
+import keras
+from keras import ops
+
+from keras_recbert.layers.common import bert_initializer, check_positive
+from keras_recbert.ops.swish_scan import swish_scan
+
+GATES = ("gelu", "sigmoid")
+
+
+@keras.saving.register_keras_serializable("keras_recbert")
+class SwishRNN(keras.layers.Layer):
+    """Element-wise recurrence that replaces the feed-forward sub-layer.
+
+    With `x1 = x W1` and `x2 = x W2` (Lei et al. 2022, section 2.2, eq. 2-4):
+
+        c[i] = swish(c[i - k] - x1[i]) + x2[i],   c[<= 0] = 0
+        y[i] = ((c[i] + b_c) * gate(x2[i] + b_sigma)) W3 + b_3
+
+    `swish(z) = sigmoid(alpha * z + beta) * z` with trained vectors alpha (starts at
+    1) and beta (starts at 0). The recurrence runs in float32 in every precision.
+
+    Masking: where `padding_mask` is 0 the state is carried, not updated.
+
+    Args:
+        recurrent_dim: int. Width of the state (2048 for base, 2752 for large).
+        step_size: int. Distance `k` to the state read; 1, 2 and 4 in the paper.
+        gate: `"gelu"` (lower training loss in the paper) or `"sigmoid"`.
+
+    Call arguments:
+        inputs: float, `(batch_size, sequence_length, hidden_dim)`.
+        padding_mask: optional bool or int, `(batch_size, sequence_length)`;
+            1 = token.
+
+    Returns:
+        float, shape and dtype of `inputs`.
+
+    Raises:
+        ValueError: if `recurrent_dim` or `step_size` is not positive, or `gate` is
+            unknown.
+
+    Example:
+
+    >>> layer = keras_recbert.layers.SwishRNN(recurrent_dim=32, step_size=2)
+    >>> layer(np.ones((2, 7, 12), "float32")).shape
+    TensorShape([2, 7, 12])
+    """
+
+    def __init__(self, recurrent_dim, step_size=1, gate="gelu", **kwargs):
+        super().__init__(**kwargs)
+        check_positive(recurrent_dim=recurrent_dim, step_size=step_size)
+        if gate not in GATES:
+            raise ValueError(f"`gate` must be one of {GATES}. Received: gate={gate!r}.")
+        self.recurrent_dim = recurrent_dim
+        self.step_size = step_size
+        self.gate = gate
+
+    def build(self, inputs_shape, padding_mask_shape=None):
+        hidden_dim = inputs_shape[-1]
+        # One product makes x1 and x2.
+        self.input_dense = keras.layers.Dense(
+            2 * self.recurrent_dim,
+            use_bias=False,
+            kernel_initializer=bert_initializer(),
+            dtype=self.dtype_policy,
+            name="input_dense",
+        )
+        self.output_dense = keras.layers.Dense(
+            hidden_dim,
+            kernel_initializer=bert_initializer(),
+            dtype=self.dtype_policy,
+            name="output_dense",
+        )
+        self.input_dense.build(inputs_shape)
+        self.output_dense.build((*inputs_shape[:-1], self.recurrent_dim))
+
+        def vector(name, initializer):
+            return self.add_weight(
+                name=name,
+                shape=(self.recurrent_dim,),
+                initializer=initializer,
+                autocast=False,
+            )
+
+        self.alpha = vector("alpha", "ones")
+        self.beta = vector("beta", "zeros")
+        self.state_bias = vector("state_bias", "zeros")  # b_c
+        self.gate_bias = vector("gate_bias", "zeros")  # b_sigma
+        self.built = True
+
+    def call(self, inputs, padding_mask=None):
+        x1, x2 = ops.split(ops.cast(self.input_dense(inputs), "float32"), 2, axis=-1)
+        states = swish_scan(
+            x1,
+            x2,
+            self.alpha.value,
+            self.beta.value,
+            padding_mask,
+            self.step_size,
+        )
+        activation = keras.activations.get(self.gate)
+        gated = (states + self.state_bias) * activation(x2 + self.gate_bias)
+        return self.output_dense(ops.cast(gated, self.compute_dtype))
+
+    def compute_output_shape(self, inputs_shape, padding_mask_shape=None):
+        return inputs_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "recurrent_dim": self.recurrent_dim,
+            "step_size": self.step_size,
+            "gate": self.gate,
+        }

@@ -1,0 +1,112 @@
+"""The encoder block of BERT, and the frame of the recurrent ones."""
+
+import keras
+
+from keras_recbert.layers.common import check_rate
+from keras_recbert.layers.feed_forward import FeedForward
+from keras_recbert.layers.self_attention import SelfAttention
+
+
+@keras.saving.register_keras_serializable("keras_recbert")
+class TransformerBlock(keras.layers.Layer):
+    """Self-attention and a feed-forward sub-layer, each with add and LayerNorm.
+
+    Post-LayerNorm as in Devlin et al. 2018 (Lei et al. 2022, eq. 1):
+
+        a = LayerNorm(x + attention(x))
+        y = LayerNorm(a + feed_forward(a))
+
+    Masking: padded positions get no attention weight.
+
+    Args:
+        num_heads: int. Number of attention heads.
+        intermediate_dim: int. Width of the feed-forward sub-layer.
+        dropout: float. Dropout rate of attention weights and sub-layer outputs.
+        relative_attention_bias: bool. Adds T5's relative attention bias.
+        causal: bool. Attends to the left only.
+
+    Call arguments:
+        inputs: float, `(batch_size, sequence_length, hidden_dim)`.
+        padding_mask: optional bool or int, `(batch_size, sequence_length)`;
+            1 = token.
+
+    Returns:
+        float, shape of `inputs`.
+
+    Raises:
+        ValueError: if a size is not positive or `num_heads` does not divide
+            `hidden_dim`.
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        intermediate_dim=None,
+        dropout=0.1,
+        relative_attention_bias=False,
+        causal=False,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        check_rate(dropout=dropout)
+        self.num_heads = num_heads
+        self.intermediate_dim = intermediate_dim
+        self.dropout_rate = dropout
+        self.relative_attention_bias = relative_attention_bias
+        self.causal = causal
+        self.attention = SelfAttention(
+            num_heads,
+            dropout,
+            relative_attention_bias,
+            causal,
+            dtype=self.dtype_policy,
+            name="attention",
+        )
+        self.attention_norm = self._norm("attention_norm")
+        self.output_norm = self._norm("output_norm")
+        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.feed_forward = self._make_feed_forward()
+
+    def _norm(self, name):
+        return keras.layers.LayerNormalization(
+            epsilon=1e-12, dtype=self.dtype_policy, name=name
+        )
+
+    def _make_feed_forward(self):
+        return FeedForward(
+            self.intermediate_dim, dtype=self.dtype_policy, name="feed_forward"
+        )
+
+    def _feed_forward(self, hidden, inputs, padding_mask, training):
+        """The second sub-layer: of `a` (and `x`) to what is added to `a`."""
+        return self.dropout(self.feed_forward(hidden), training=training)
+
+    def build(self, inputs_shape, padding_mask_shape=None):
+        for layer in (
+            self.attention,
+            self.attention_norm,
+            self.feed_forward,
+            self.output_norm,
+        ):
+            layer.build(inputs_shape)
+        self.built = True
+
+    def call(self, inputs, padding_mask=None, training=None):
+        attended = self.attention(inputs, padding_mask, training=training)
+        attended = self.dropout(attended, training=training)
+        hidden = self.attention_norm(inputs + attended)
+        update = self._feed_forward(hidden, inputs, padding_mask, training)
+        return self.output_norm(hidden + update)
+
+    def compute_output_shape(self, inputs_shape, padding_mask_shape=None):
+        return inputs_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "intermediate_dim": self.intermediate_dim,
+            "dropout": self.dropout_rate,
+            "relative_attention_bias": self.relative_attention_bias,
+            "causal": self.causal,
+        }

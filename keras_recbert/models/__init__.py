@@ -1,0 +1,1 @@
+"""Encoders: the registry of named sizes and the backbone they build."""

@@ -1,0 +1,78 @@
+"""Names, cards and default sizes of the zoo. Imports no TensorFlow."""
+
+import dataclasses
+import difflib
+import fnmatch
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelCard:
+    """What the zoo knows of a named encoder.
+
+    Attributes:
+        name: str. Name for `keras_recbert.build`.
+        sizes: dict. Arguments of `RecBertBackbone`.
+        paper: str. Where the architecture is described.
+        table: str. Section or table row that gives these sizes.
+        num_parameters: int. Exact number of parameters, pooler included.
+        published_parameters: str or None. The number the paper prints.
+        targets: dict. Published scores, `{"SST-2 dev accuracy": 93.5}`, in percent.
+        note: str. Choices the paper leaves open.
+    """
+
+    name: str
+    sizes: dict
+    paper: str
+    table: str
+    num_parameters: int
+    published_parameters: str | None = None
+    targets: dict = dataclasses.field(default_factory=dict)
+    note: str = ""
+
+
+_CARDS: dict[str, ModelCard] = {}
+
+
+def register(card):
+    """Adds a `ModelCard` to the zoo; its name then builds, and joins the tests.
+
+    Raises:
+        ValueError: if the name is taken.
+    """
+    if card.name in _CARDS:
+        raise ValueError(
+            f"A model is registered as {card.name!r} already. Choose another name."
+        )
+    _CARDS[card.name] = card
+
+
+def list_models(pattern="*"):
+    """Names of the zoo that match a shell pattern such as `"*blstm*"`.
+
+    Args:
+        pattern: str. `*`, `?` and `[...]` as in file names.
+
+    Returns:
+        List of str, in the order of registration (by paper, then by size).
+    """
+    return [name for name in _CARDS if fnmatch.fnmatchcase(name, pattern)]
+
+
+def get_card(name):
+    """The `ModelCard` of a name.
+
+    Raises:
+        ValueError: if the name is unknown; names the nearest ones.
+    """
+    if name not in _CARDS:
+        raise ValueError(
+            f"No model is called {name!r}. {nearest(name, _CARDS)}"
+            "`keras_recbert.list_models()` lists all names."
+        )
+    return _CARDS[name]
+
+
+def nearest(word, valid):
+    """`"Did you mean ...? "` with the closest of `valid`, or an empty string."""
+    close = difflib.get_close_matches(str(word), list(valid), n=3, cutoff=0.5)
+    return f"Did you mean {' or '.join(map(repr, close))}? " if close else ""

@@ -1,0 +1,215 @@
+"""Every named encoder of the papers. Imported for its registrations."""
+
+from keras_recbert.models.registry import ModelCard, register
+
+DEVLIN = "Devlin et al. 2018, BERT (arXiv:1810.04805)"
+TURC = "Turc et al. 2019, Well-Read Students Learn Better (arXiv:1908.08962)"
+LEI = "Lei et al. 2022, Simple Recurrence Improves Masked LMs (arXiv:2205.11588)"
+HUANG = "Huang et al. 2020, TRANS-BLSTM (arXiv:2003.07000)"
+
+SHAPES = {
+    "tiny": {"num_layers": 2, "hidden_dim": 128, "num_heads": 2},
+    "mini": {"num_layers": 4, "hidden_dim": 256, "num_heads": 4},
+    "small": {"num_layers": 4, "hidden_dim": 512, "num_heads": 8},
+    "medium": {"num_layers": 8, "hidden_dim": 512, "num_heads": 8},
+    "base": {"num_layers": 12, "hidden_dim": 768, "num_heads": 12},
+    "large": {"num_layers": 24, "hidden_dim": 1024, "num_heads": 16},
+}
+NOT_IN_PAPER = "size not in the paper: depth and width of the BERT miniature"
+SST2, MNLI = "SST-2 dev accuracy", "MNLI-m dev accuracy"
+SST2_TEST, MNLI_TEST = "SST-2 test accuracy", "MNLI-m test accuracy"
+SQUAD_EM, SQUAD_F1 = "SQuAD 1.1 dev exact match", "SQuAD 1.1 dev F1"
+GLUE8 = "GLUE dev average, 8 tasks"
+
+
+def _add(name, size, num_parameters, paper, table, block="transformer", **kwargs):
+    """Registers a card; keywords that are no fields of it are sizes."""
+    fields = ModelCard.__dataclass_fields__
+    card = {key: value for key, value in kwargs.items() if key in fields}
+    sizes = {key: value for key, value in kwargs.items() if key not in fields}
+    register(
+        ModelCard(
+            name=name,
+            sizes={"block": block, **SHAPES[size], **sizes},
+            num_parameters=num_parameters,
+            paper=paper,
+            table=table,
+            **card,
+        )
+    )
+
+
+# BERT --------------------------------------------------------------------------
+for _size, _parameters, _sst2, _mnli in (
+    ("tiny", 4_385_920, 83.2, 70.2),
+    ("mini", 11_170_560, 85.9, 74.8),
+    ("small", 28_763_648, 89.7, 77.6),
+    ("medium", 41_373_184, 89.6, 80.0),
+):
+    _add(
+        f"bert_{_size}",
+        _size,
+        _parameters,
+        TURC,
+        f"BERT-{_size.capitalize()} of the public miniatures",
+        targets={SST2_TEST: _sst2, MNLI_TEST: _mnli},
+    )
+_add(
+    "bert_base",
+    "base",
+    109_482_240,
+    DEVLIN,
+    "section 3, BERT-base; tables 1, 2, 5",
+    published_parameters="110M",
+    targets={SST2: 92.7, MNLI: 84.4, SQUAD_EM: 80.8, SQUAD_F1: 88.5},
+)
+_add(
+    "bert_large",
+    "large",
+    335_141_888,
+    DEVLIN,
+    "section 3, BERT-large; tables 1, 2",
+    published_parameters="340M",
+    targets={SST2_TEST: 94.9, MNLI_TEST: 86.7, SQUAD_EM: 84.1, SQUAD_F1: 90.9},
+)
+_add(
+    "bert_large_48",
+    "large",
+    637_451_264,
+    HUANG,
+    "section 4.6 and table 4, TRANS/BERT-48",
+    published_parameters="638M",
+    targets={SQUAD_EM: 85.62, SQUAD_F1: 92.32},
+    num_layers=48,
+)
+_add(
+    "bert_ltr_base",
+    "base",
+    109_482_240,
+    DEVLIN,
+    "section 5.1 and table 5, LTR & No NSP",
+    targets={SST2: 92.1, MNLI: 82.1, SQUAD_F1: 77.8},
+    causal=True,
+    note="the last real token is pooled: the first one sees nothing but itself",
+)
+
+# BERT-rab and SwishRNN -----------------------------------------------------------
+_RAB = {
+    "base": {SST2: 91.1, MNLI: 85.4},
+    "large": {SST2: 93.1, MNLI: 88.9},
+}
+_SWISH = {
+    "base": {SST2: 93.8, MNLI: 85.9},
+    "large": {SST2: 95.3, MNLI: 88.9},
+}
+for _size, _parameters in (
+    ("tiny", 4_386_048),
+    ("small", 28_764_672),
+    ("base", 109_486_848),
+    ("large", 335_154_176),
+):
+    _add(
+        f"bert_rab_{_size}",
+        _size,
+        _parameters,
+        LEI,
+        "table 1, BERT-rab; table 3",
+        targets=_RAB.get(_size, {}),
+        relative_attention_bias=True,
+        note="" if _size in _RAB else NOT_IN_PAPER,
+    )
+for _size, _parameters, _recurrent_dim in (
+    ("tiny", 4_396_032, 352),
+    ("small", 28_844_032, 1376),
+    ("base", 109_548_288, 2048),
+    ("large", 336_892_928, 2752),
+):
+    _add(
+        f"swish_{_size}",
+        _size,
+        _parameters,
+        LEI,
+        "table 1, Ours; tables 2 and 3",
+        block="swish_rnn",
+        targets=_SWISH.get(_size, {}),
+        recurrent_dim=_recurrent_dim,
+        step_size=(1, 2, 4),
+        note="" if _size in _SWISH else NOT_IN_PAPER,
+    )
+
+# TRANS-BLSTM ---------------------------------------------------------------------
+for _size, _parameters, _published, _targets in (
+    ("tiny", 4_978_048, None, {}),
+    ("small", 47_656_448, None, {}),
+    (
+        "base",
+        236_967_168,
+        "237M",
+        {SST2: 94.26, MNLI: 86.21, GLUE8: 85.35, SQUAD_EM: 84.75, SQUAD_F1: 91.53},
+    ),
+    (
+        "large",
+        788_347_904,
+        "789M",
+        {SST2: 94.38, MNLI: 88.07, GLUE8: 86.50, SQUAD_EM: 87.72, SQUAD_F1: 93.82},
+    ),
+):
+    _add(
+        f"trans_blstm_{_size}",
+        _size,
+        _parameters,
+        HUANG,
+        "table 1, TRANS-BLSTM; tables 4 and 5",
+        block="trans_blstm",
+        published_parameters=_published,
+        targets=_targets,
+        note="" if _targets else NOT_IN_PAPER,
+    )
+for _size, _parameters, _published, _targets in (
+    (
+        "base",
+        151_986_432,
+        "152M",
+        {SST2: 92.77, MNLI: 85.46, GLUE8: 84.77, SQUAD_EM: 84.06, SQUAD_F1: 90.76},
+    ),
+    (
+        "large",
+        486_235_136,
+        "487M",
+        {SST2: 94.61, MNLI: 88.19, GLUE8: 86.23, SQUAD_EM: 86.26, SQUAD_F1: 92.86},
+    ),
+):
+    _add(
+        f"trans_blstm_half_{_size}",
+        _size,
+        _parameters,
+        HUANG,
+        "table 1, TRANS-BLSTM-SMALL; tables 4 and 5",
+        block="trans_blstm_half",
+        published_parameters=_published,
+        targets=_targets,
+    )
+for _size, _parameters, _targets in (
+    ("base", 180_297_984, {SQUAD_EM: 84.87, SQUAD_F1: 91.52}),
+    ("large", 586_898_432, {}),
+):
+    _add(
+        f"trans_blstm_1_{_size}",
+        _size,
+        _parameters,
+        HUANG,
+        "section 3.2, TRANS-BLSTM-1" + ("; table 3" if _targets else ""),
+        block="trans_blstm_1",
+        targets=_targets,
+        note="" if _targets else "no scores in the paper at this size",
+    )
+_add(
+    "blstm_base",
+    "base",
+    151_931_136,
+    HUANG,
+    "section 4.3 and table 2, BLSTM",
+    block="blstm",
+    targets={SQUAD_EM: 75.99, SQUAD_F1: 83.43},
+    note="residual and LayerNorm around each BiLSTM, which the paper leaves open",
+)

@@ -1,0 +1,1 @@
+"""Pure functions: scans over time, masks, relative positions."""
