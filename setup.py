@@ -13,14 +13,18 @@ CORE = [
     "tensorflow-text>=2.20.1,<2.21",  # 2.20.0 breaks FastWordpieceTokenizer
     "keras>=3.15,<3.16",
     "numpy>=2.0,<2.5",
-    "jsonargparse[signatures]>=4.40,<5",  # command line and recipe files
+    "tyro>=0.9,<2",  # command line
+    "PyYAML>=6,<7",  # recipe files
 ]
 TRAIN = [
     "scikit-learn>=1.5,<2",  # GLUE scores, the bag-of-words baseline
     "scipy>=1.13,<2",  # Pearson, Spearman
     "matplotlib>=3.9,<4",  # learning curves
 ]
-DATA = ["tensorflow-datasets>=4.9.8,<5"]
+DATA = [
+    "tensorflow-datasets>=4.9.8,<5",
+    "importlib_resources>=6",  # which tensorflow-datasets 4.9.10 forgets to name
+]
 NOTEBOOKS = ["nbclient>=0.10,<1", "nbformat>=5.10,<6", "ipykernel>=6.29,<8"]
 OFFICIAL = ["tf-models-official>=2.20,<2.21"]
 TEST = [

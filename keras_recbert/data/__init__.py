@@ -1,0 +1,1 @@
+"""Readers of raw text and labels. Plain Python and NumPy; no TensorFlow."""

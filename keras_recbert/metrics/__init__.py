@@ -1,0 +1,1 @@
+"""Scores of finished predictions, computed by scikit-learn and SciPy."""
