@@ -1,0 +1,192 @@
+"""The command `recbert`."""
+
+import inspect
+import os
+import sys
+from typing import Annotated
+
+import tyro
+from tyro.conf import Positional, arg
+
+import keras_recbert
+from keras_recbert.config import FineTuningConfig, read_recipe
+
+
+def list_models(pattern: Positional[str] = "*", params: bool = False):
+    """Lists the models of the zoo.
+
+    Args:
+        pattern: Shell pattern of names, such as '*blstm*'.
+        params: Count the parameters of each model and show them beside the paper's.
+    """
+    names = keras_recbert.list_models(pattern)
+    if not names:
+        raise ValueError(f"No model matches {pattern!r}. `recbert list` shows all.")
+    width = max(map(len, names))
+    header = f"{'parameters':>11}  published  " if params else ""
+    print(f"{'model':<{width}}  {header}source")
+    for name in names:
+        card = keras_recbert.get_card(name)
+        counts = ""
+        if params:
+            published = card.published_parameters or ""
+            counts = f"{keras_recbert.count_parameters(name):>11,}  {published:>9}  "
+        paper = card.paper.partition(",")[0]
+        print(f"{name:<{width}}  {counts}{paper}: {card.table}", flush=True)
+
+
+def quickstart(
+    ask: Annotated[Positional[list[str]], arg(metavar="[SENTENCE ...]")] = [],  # noqa: B006
+    model: str = "swish_small",
+    output_dir: str = "runs/quickstart",
+    seed: int = 0,
+):
+    """Trains, scores, exports and asks a small model on text that is here already.
+
+    Args:
+        ask: Sentences to answer at the end.
+        model: Name of the encoder, see `recbert list`.
+        output_dir: Folder for everything it writes.
+        seed: Seed of everything.
+    """
+    from keras_recbert.train.quickstart import quickstart
+
+    quickstart(model, ask, output_dir, seed)
+
+
+def finetune(config: Annotated[FineTuningConfig, arg(name="")]):
+    """Trains a model on a GLUE task, scores it, exports it.
+
+    `--recipe FILE` takes the options from a YAML file; options beside it replace
+    the file's.
+    """
+    from keras_recbert.train.fine_tuning import fine_tune
+
+    _, results = fine_tune(config)
+    for name, score in results["scores"].items():
+        print(f"{name.replace('_', ' ')}: {score:.4f}")
+    print(
+        f"best epoch {results['best_epoch']} of {config.epochs}, "
+        f"{results['seconds'] / 60:.1f} minutes on {results['device']}. "
+        f"Everything is in {config.run_dir()}/ (results.json, learning_curve.png, "
+        f"model.keras{', savedmodel/' if config.export else ''})."
+    )
+
+
+def export(
+    model: Positional[str],
+    output: Positional[str],
+    num_texts: int | None = None,
+    overwrite: bool = False,
+):
+    """Writes a SavedModel that answers raw strings.
+
+    Args:
+        model: A model.keras written by `recbert finetune` or `model.save`.
+        output: Folder of the SavedModel.
+        num_texts: 1 or 2, texts an example has; by default what it was trained on.
+        overwrite: Replace the folder if it exists.
+    """
+    from keras_recbert.tasks.loading import load_model
+
+    load_model(model).export_savedmodel(
+        output, num_texts=num_texts, overwrite=overwrite
+    )
+    print(f"Wrote {output}. Ask it: recbert predict {output} 'a sentence'")
+
+
+def predict(
+    savedmodel: Positional[str],
+    texts: Annotated[Positional[list[str]], arg(metavar="TEXT [TEXT ...]")],
+    pairs: bool = False,
+):
+    """Asks a SavedModel; needs TensorFlow and TF Text only.
+
+    Args:
+        savedmodel: Folder of the SavedModel.
+        texts: One text or more.
+        pairs: The texts are pairs: first, second, first, second, ...
+    """
+    from keras_recbert.serving.answers import print_answers
+
+    print_answers(savedmodel, texts, pairs)
+
+
+def vocabulary(
+    corpus: Annotated[Positional[list[str]], arg(metavar="FILE [FILE ...]")],
+    output: str = "vocab.txt",
+    size: int = 8000,
+    lowercase: bool = True,
+):
+    """Learns a WordPiece vocabulary from text files.
+
+    Args:
+        corpus: Text files, one text a line.
+        output: The vocab.txt to write.
+        size: Number of word pieces.
+        lowercase: Lower-case the text and strip accents.
+    """
+    from keras_recbert.text.vocabulary import (
+        learn_vocabulary_from_files,
+        save_vocabulary,
+    )
+
+    learned = learn_vocabulary_from_files(corpus, size, lowercase=lowercase)
+    save_vocabulary(learned, output)
+    print(f"Wrote {len(learned):,} word pieces to {output}.")
+
+
+COMMANDS = {
+    "list": list_models,
+    "quickstart": quickstart,
+    "finetune": finetune,
+    "export": export,
+    "predict": predict,
+    "vocabulary": vocabulary,
+}
+
+
+def main(argv=None):
+    """Runs `recbert`; returns the exit status."""
+    argv = sys.argv[1:] if argv is None else list(argv)
+    # TensorFlow's start-up notes are no news to a user of this command.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    try:
+        if argv[:1] == ["finetune"]:
+            finetune(_fine_tuning_config(argv[1:]))
+        else:
+            tyro.extras.subcommand_cli_from_dict(
+                COMMANDS,
+                prog="recbert",
+                description="Recurrent BERTs for Keras 3: build, train, export, serve.",
+                args=argv or ["--help"],
+            )
+    except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
+        if os.environ.get("RECBERT_TRACEBACK"):
+            raise
+        print(f"recbert: error: {error}", file=sys.stderr)
+        print("(RECBERT_TRACEBACK=1 shows where it arose.)", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _fine_tuning_config(argv):
+    """`FineTuningConfig` from flags, on top of a `--recipe` if one is named."""
+    default = FineTuningConfig()
+    if "--recipe" in argv:
+        index = argv.index("--recipe")
+        if index + 1 == len(argv):
+            raise ValueError("--recipe needs the path of a YAML file.")
+        default = read_recipe(argv[index + 1])
+        argv = argv[:index] + argv[index + 2 :]
+    return tyro.cli(
+        FineTuningConfig,
+        prog="recbert finetune",
+        description=inspect.getdoc(finetune),
+        default=default,
+        args=argv,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,151 @@
+"""What a training run is, as data: a recipe file or the flags of a command."""
+
+import dataclasses
+import pathlib
+import typing
+
+from keras_recbert.models.registry import nearest
+
+
+@dataclasses.dataclass
+class FineTuningConfig:
+    """One fine-tuning run.
+
+    Args:
+        model: Name of the encoder, see `recbert list`.
+        task: GLUE task: cola, sst2, mrpc, stsb, qqp, mnli, qnli, rte or wnli.
+        data_dir: Folder with the official TSV files, GLUE's root or the task's own.
+        tfds: Read the task through TensorFlow Datasets instead (downloads it).
+        output_dir: Folder for everything the run writes; by default
+            runs/TASK-MODEL-seedSEED.
+        vocabulary: A vocab.txt; by default one is learned from the training texts.
+        vocabulary_size: Word pieces to learn if no vocabulary is given.
+        lowercase: Lower-case texts and strip accents (an uncased vocabulary).
+        epochs: Passes over the training examples.
+        batch_size: Examples per step, over all devices.
+        learning_rate: Highest learning rate. 3e-4 suits training from scratch, 2e-5
+            to 5e-5 a pretrained encoder (BERT, appendix A.3).
+        warmup_fraction: Part of all steps in which the learning rate rises.
+        weight_decay: Decoupled weight decay, not on biases and LayerNorm.
+        dropout: Dropout rate of encoder and head.
+        max_sequence_length: Word pieces of an example, longer ones are truncated.
+        precision: float32 or mixed_bfloat16.
+        strategy: auto, one_device, mirrored (all GPUs of this machine) or tpu.
+        seed: Seed of initial weights, order, dropout and splits.
+        limit: Train on the first LIMIT examples only.
+        export: Write a SavedModel of the best epoch into the output folder.
+        overrides: Sizes that differ from the model's, such as {num_layers: 2}.
+    """
+
+    model: str = "swish_small"
+    task: str = "sst2"
+    data_dir: str | None = None
+    tfds: bool = False
+    output_dir: str | None = None
+    vocabulary: str | None = None
+    vocabulary_size: int = 8000
+    lowercase: bool = True
+    epochs: int = 3
+    batch_size: int = 32
+    learning_rate: float = 3e-4
+    warmup_fraction: float = 0.1
+    weight_decay: float = 0.01
+    dropout: float = 0.1
+    max_sequence_length: int = 128
+    precision: str = "float32"
+    strategy: str = "auto"
+    seed: int = 0
+    limit: int | None = None
+    export: bool = True
+    overrides: dict[str, int | float | str] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self):
+        for name in ("epochs", "batch_size", "vocabulary_size"):
+            _check(getattr(self, name) >= 1, self, name, "at least 1")
+        _check(self.learning_rate > 0, self, "learning_rate", "above 0")
+        _check(0 <= self.warmup_fraction <= 1, self, "warmup_fraction", "in [0, 1]")
+        _check(self.weight_decay >= 0, self, "weight_decay", "at least 0")
+        _check(0 <= self.dropout < 1, self, "dropout", "in [0, 1)")
+        _check(self.max_sequence_length >= 8, self, "max_sequence_length", "at least 8")
+        _check(self.limit is None or self.limit >= 1, self, "limit", "at least 1")
+        _check(self.precision in PRECISIONS, self, "precision", " or ".join(PRECISIONS))
+        _check(self.strategy in STRATEGIES, self, "strategy", " or ".join(STRATEGIES))
+        if self.data_dir is not None and self.tfds:
+            raise ValueError(
+                "The examples come from one place. Received: both data_dir="
+                f"{self.data_dir!r} and tfds=True. Leave one out."
+            )
+
+    def run_dir(self):
+        """Folder of the run."""
+        return self.output_dir or f"runs/{self.task}-{self.model}-seed{self.seed}"
+
+
+PRECISIONS = ("float32", "mixed_bfloat16")
+STRATEGIES = ("auto", "one_device", "mirrored", "tpu")
+
+
+def _check(valid, config, name, rule):
+    if not valid:
+        raise ValueError(
+            f"`{name}` must be {rule}. Received: {name}={getattr(config, name)!r}."
+        )
+
+
+def read_recipe(path):
+    """Reads a recipe, a YAML file with the fields of `FineTuningConfig`.
+
+    `measured`, what the recipe gave when it was run, is skipped.
+
+    Args:
+        path: str or path.
+
+    Returns:
+        `FineTuningConfig`.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: naming file and key, if a key is unknown or a value is of the
+            wrong type.
+    """
+    import yaml
+
+    path = pathlib.Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no recipe {path}.")
+    values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    if not isinstance(values, dict):
+        raise ValueError(f"{path}: a recipe is a mapping of keys to values.")
+    values.pop("measured", None)
+    fields = {field.name: field for field in dataclasses.fields(FineTuningConfig)}
+    for key, value in values.items():
+        if key not in fields:
+            raise ValueError(
+                f"{path}: unknown key {key!r}. {nearest(key, fields)}"
+                f"Valid: {', '.join(fields)}."
+            )
+        if not _is_of(value, fields[key].type):
+            raise ValueError(
+                f"{path}: `{key}` must be of type {_type_name(fields[key].type)}. "
+                f"Received: {value!r} of type {type(value).__name__}."
+                + (
+                    " YAML reads 3.0e-4 as a number, 3e-4 as a string."
+                    if isinstance(value, str) and "e" in value
+                    else ""
+                )
+            )
+    return FineTuningConfig(**values)
+
+
+def _is_of(value, kind):
+    if kind is float:
+        kind = int | float
+    elif typing.get_origin(kind) is dict:
+        kind = dict
+    return isinstance(value, kind) and not (
+        isinstance(value, bool) and kind is not bool
+    )
+
+
+def _type_name(kind):
+    return getattr(kind, "__name__", str(kind))

@@ -1,0 +1,1 @@
+"""SavedModels: written here, read by anything that runs TensorFlow."""

@@ -1,0 +1,58 @@
+"""Asking a SavedModel, and printing what it says."""
+
+import tensorflow as tf
+
+from keras_recbert.serving.savedmodel import read_savedmodel
+
+
+def print_answers(path, texts, pairs=False):
+    """Prints what the SavedModel at `path` says of texts, one line each.
+
+    Args:
+        path: str. Folder of the SavedModel.
+        texts: list of str.
+        pairs: bool. Whether every two texts are one example.
+
+    Raises:
+        FileNotFoundError: if there is no SavedModel.
+        ValueError: if the model takes another number of texts an example.
+    """
+    if pairs and len(texts) % 2:
+        raise ValueError(
+            f"Pairs need an even number of texts. Received: {len(texts)} texts."
+        )
+    signature = read_savedmodel(path)
+    num_texts = len(signature.structured_input_signature[1])
+    if num_texts != 1 + pairs:
+        raise ValueError(
+            f"The SavedModel at {path} takes {num_texts} text(s) an example. "
+            + ("Leave --pairs out." if pairs else "Add --pairs.")
+        )
+    columns = [texts[::2], texts[1::2]] if pairs else [texts]
+    inputs = dict(zip(("text", "text_pair"), columns, strict=False))
+    outputs = signature(**{name: tf.constant(part) for name, part in inputs.items()})
+    rows = zip(*columns, strict=True)
+    for line in format_answers(rows, {k: v.numpy() for k, v in outputs.items()}):
+        print(line)
+
+
+def format_answers(rows, outputs):
+    """One line for each example.
+
+    Args:
+        rows: iterable of tuples of one or two str.
+        outputs: dict of `scores` and, of a classifier, `label`: one an example.
+
+    Returns:
+        List of str.
+    """
+    lines = []
+    for row, index in zip(rows, range(len(outputs["scores"])), strict=True):
+        score = outputs["scores"][index]
+        answer = f"{score:8.3f}" if "label" not in outputs else None
+        if answer is None:
+            label = outputs["label"][index]
+            label = label.decode("utf-8") if isinstance(label, bytes) else label
+            answer = f"{label:>14} {100 * max(score):5.1f} %"
+        lines.append(f"{answer}  {' | '.join(row)}")
+    return lines

@@ -1,0 +1,87 @@
+"""Classification of texts and pairs of texts."""
+
+import keras
+import tensorflow as tf
+
+from keras_recbert.layers.common import check_positive
+from keras_recbert.tasks.text_model import TextModel
+
+
+@keras.saving.register_keras_serializable("keras_recbert")
+class TextClassifier(TextModel):
+    """Softmax classifier on the pooled output (Devlin et al. 2018, section 4.1).
+
+    `predict` gives float32 logits `(num_examples, num_classes)`.
+
+    Args:
+        backbone: `RecBertBackbone`.
+        preprocessor: `TextPreprocessor`, or None for a model of packed ids only.
+        num_classes: int. At least 2; by default the number of `label_names`, or 2.
+        label_names: sequence of str, the class names in order of their ids; by
+            default `"0"`, `"1"`, ...
+        dropout: float. Dropout rate before the head; the encoder's by default.
+        name: str.
+
+    Raises:
+        ValueError: if `num_classes` is below 2 or differs from `label_names`.
+    """
+
+    TASK_ARGUMENTS = (*TextModel.TASK_ARGUMENTS, "num_classes", "label_names")
+
+    def __init__(
+        self,
+        backbone,
+        preprocessor=None,
+        num_classes=None,
+        label_names=None,
+        dropout=None,
+        name="text_classifier",
+    ):
+        if num_classes is None:
+            num_classes = 2 if label_names is None else len(label_names)
+        check_positive(num_classes=num_classes)
+        if num_classes < 2:
+            raise ValueError(
+                "A classifier tells at least 2 classes apart. Received: "
+                f"num_classes={num_classes}. For one score use task='regressor'."
+            )
+        if label_names is None:
+            label_names = [str(index) for index in range(num_classes)]
+        if len(set(label_names)) != num_classes or len(label_names) != num_classes:
+            raise ValueError(
+                "`label_names` needs a different name for each class. Received: "
+                f"num_classes={num_classes}, label_names={list(label_names)}."
+            )
+        super().__init__(backbone, preprocessor, num_classes, dropout, name)
+        self.num_classes = num_classes
+        self.label_names = list(label_names)
+
+    def _default_loss_and_metrics(self):
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        return loss, [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+
+    def answer(self, logits):
+        """Probabilities and names: what the SavedModel gives.
+
+        Args:
+            logits: float32, `(batch_size, num_classes)`.
+
+        Returns:
+            dict of `scores` (float32, `(batch_size, num_classes)`, summing to 1),
+            `label_names` (string, same shape) and `label` (string,
+            `(batch_size,)`, the likeliest).
+        """
+        names = tf.constant(self.label_names)
+        return {
+            "scores": tf.nn.softmax(logits),
+            # One row an example: TF Serving's row format needs a batch axis.
+            "label_names": tf.tile(names[tf.newaxis], [tf.shape(logits)[0], 1]),
+            "label": tf.gather(names, tf.argmax(logits, axis=-1)),
+        }
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_classes": self.num_classes,
+            "label_names": self.label_names,
+        }

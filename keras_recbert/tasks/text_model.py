@@ -1,0 +1,325 @@
+"""What models that read raw texts have in common."""
+
+import keras
+import tensorflow as tf
+
+from keras_recbert.models.backbone import RecBertBackbone
+from keras_recbert.serving.savedmodel import write_savedmodel
+from keras_recbert.tasks.fine_tuning_optimizer import fine_tuning_optimizer
+from keras_recbert.tasks.text_batches import (
+    bucketed_batches,
+    columns,
+    is_packed,
+    ordered_batches,
+    packed_dataset,
+)
+from keras_recbert.text.text_preprocessor import TextPreprocessor
+from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
+
+DEFAULT_BATCH_SIZE = 32  # Devlin et al. 2018, section 4.1
+
+
+class TextModel(keras.Model):
+    """An encoder, a head on its pooled output, and a text front.
+
+    `fit`, `evaluate` and `predict` take as `x`: a list or array of strings, a tuple
+    of two of these (pairs), a `tf.data.Dataset` of strings (with labels), or packed
+    ids as the encoder takes them. Arrays of texts are tokenized once and trained on
+    in shuffled batches of similar length.
+
+    `fit` on a model that was never compiled uses BERT's fine-tuning recipe
+    (`fine_tuning_optimizer`, one warm-up and decay over the whole call) and the
+    task's loss and metrics; `compile` first for anything else.
+
+    Args:
+        backbone: `RecBertBackbone`.
+        preprocessor: `TextPreprocessor`, or None for a model of packed ids only.
+        num_outputs: int. Units of the head.
+        dropout: float. Dropout rate before the head; the encoder's by default.
+        name: str.
+    """
+
+    TASK_ARGUMENTS = ("vocabulary", "lowercase", "sequence_length", "truncation")
+    num_texts = 1  # texts an example has; noticed by `fit`, used by the export
+    _recipe_optimizer = None
+
+    def __init__(self, backbone, preprocessor, num_outputs, dropout=None, name=None):
+        if not isinstance(backbone, RecBertBackbone):
+            raise ValueError(
+                "`backbone` must be a RecBertBackbone, as `keras_recbert.build(name)` "
+                f"returns it. Received: {type(backbone).__name__}."
+            )
+        if preprocessor is not None:
+            _check_fit(preprocessor, backbone)
+        rate = backbone.config["dropout"] if dropout is None else dropout
+        head = keras.layers.Dense(
+            num_outputs,
+            kernel_initializer=keras.initializers.TruncatedNormal(stddev=0.02),
+            dtype="float32",  # losses read float32 logits in every precision
+            name="head",
+        )
+        inputs = backbone.input
+        pooled = backbone(inputs)["pooled_output"]
+        pooled = keras.layers.Dropout(rate, dtype=backbone.policy)(pooled)
+        super().__init__(
+            inputs=inputs, outputs=self._shape_logits(head(pooled)), name=name
+        )
+        self.backbone = backbone
+        self.preprocessor = preprocessor
+        self.head = head
+        self.head_dropout = rate
+
+    @classmethod
+    def split_arguments(cls, arguments):
+        """Splits keywords of `build` into those of the task and sizes."""
+        own = {k: v for k, v in arguments.items() if k in cls.TASK_ARGUMENTS}
+        return own, {k: v for k, v in arguments.items() if k not in own}
+
+    @staticmethod
+    def make_preprocessor(arguments, sizes):
+        """Takes the text arguments out of `arguments` and makes the text front.
+
+        Sets `vocabulary_size` in `sizes` to that of the vocabulary.
+        """
+        text = {
+            key: arguments.pop(key)
+            for key in ("vocabulary", "lowercase", "sequence_length", "truncation")
+            if key in arguments
+        }
+        vocabulary = text.pop("vocabulary", None)
+        if vocabulary is None:
+            if text:
+                raise ValueError(
+                    f"{', '.join(map(repr, text))} need a vocabulary. Pass "
+                    "vocabulary='vocab.txt', or a list of word pieces."
+                )
+            return None
+        lowercase = text.pop("lowercase", True)
+        tokenizer = WordPieceTokenizer(vocabulary, lowercase=lowercase)
+        sizes.setdefault("vocabulary_size", tokenizer.vocabulary_size)
+        return TextPreprocessor(
+            tokenizer, max_sequence_length=sizes.get("max_sequence_length", 512), **text
+        )
+
+    def _shape_logits(self, logits):
+        return logits
+
+    def _default_loss_and_metrics(self):
+        """Loss and metrics of the task."""
+        raise NotImplementedError
+
+    def compile_for_fine_tuning(self, total_steps, **optimizer_arguments):
+        """Compiles with BERT's recipe and the task's loss and metrics.
+
+        Args:
+            total_steps: int. Optimizer steps of the whole run.
+            **optimizer_arguments: `learning_rate`, `warmup_fraction`,
+                `weight_decay` of `fine_tuning_optimizer`.
+        """
+        loss, metrics = self._default_loss_and_metrics()
+        self.compile(
+            fine_tuning_optimizer(total_steps, **optimizer_arguments),
+            loss=loss,
+            weighted_metrics=metrics,
+        )
+        self._recipe_optimizer = self.optimizer
+
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size=None,
+        epochs=1,
+        validation_data=None,
+        shuffle=True,
+        sample_weight=None,
+        steps_per_epoch=None,
+        seed=None,
+        **kwargs,
+    ):
+        """As `keras.Model.fit`, for texts too.
+
+        Args:
+            x: texts, pairs, a dataset of them, or packed ids.
+            y: labels `(num_examples,)`; part of `x` when that is a dataset.
+            validation_data: tuple `(x, y)` or `(x, y, sample_weight)`, or a dataset.
+            seed: optional int. Seed of the order of the examples.
+            Others: see `keras.Model.fit`.
+
+        Raises:
+            ValueError: if texts come without a vocabulary, are no strings, or do
+                not match the labels in number.
+        """
+        self._notice_texts(x)
+        if not is_packed(x) and not isinstance(x, tf.data.Dataset):
+            self._need_preprocessor()
+            if kwargs.pop("validation_split", None):
+                raise ValueError(
+                    "`validation_split` needs packed ids. Split the texts, and pass "
+                    "validation_data=(texts, labels)."
+                )
+            batch = batch_size or DEFAULT_BATCH_SIZE
+            make = bucketed_batches if shuffle else ordered_batches
+            extra = {"seed": seed} if shuffle else {}
+            x = make(self.preprocessor, x, (y, sample_weight), batch, **extra)
+            y = sample_weight = batch_size = None
+        x = self._packed(x, batch_size)
+        if isinstance(x, tf.data.Dataset):
+            batch_size = None
+        if validation_data is not None:
+            validation_data = self._validation(validation_data, batch_size)
+        if not self.compiled or self._uses_recipe():
+            steps = steps_per_epoch or _num_steps(x, batch_size)
+            self.compile_for_fine_tuning(steps * epochs)
+        return super().fit(
+            x,
+            y,
+            batch_size=batch_size,
+            epochs=epochs,
+            validation_data=validation_data,
+            shuffle=shuffle and not isinstance(x, tf.data.Dataset),
+            sample_weight=sample_weight,
+            steps_per_epoch=steps_per_epoch,
+            **kwargs,
+        )
+
+    def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):
+        """As `keras.Model.evaluate`, for texts too. Arguments as for `fit`."""
+        if not self.compiled:
+            self.compile_for_fine_tuning(1)
+        if not is_packed(x) and not isinstance(x, tf.data.Dataset):
+            x = self._ordered(x, (y, sample_weight), batch_size)
+            y = sample_weight = batch_size = None
+        x = self._packed(x, batch_size)
+        if isinstance(x, tf.data.Dataset):
+            batch_size = None
+        return super().evaluate(
+            x, y, batch_size=batch_size, sample_weight=sample_weight, **kwargs
+        )
+
+    def predict(self, x, batch_size=None, **kwargs):
+        """As `keras.Model.predict`, for texts too.
+
+        Args:
+            x: texts, pairs, a dataset of them, or packed ids.
+
+        Returns:
+            float32 array of logits, one row an example, in order.
+        """
+        if not is_packed(x) and not isinstance(x, tf.data.Dataset):
+            x, batch_size = self._ordered(x, None, batch_size), None
+        x = self._packed(x, batch_size)
+        if isinstance(x, tf.data.Dataset):
+            batch_size = None
+        return super().predict(x, batch_size=batch_size, **kwargs)
+
+    def export_savedmodel(self, path, num_texts=None, overwrite=False):
+        """Writes a SavedModel that takes raw strings.
+
+        See `keras_recbert.serving.savedmodel.write_savedmodel`.
+
+        Args:
+            path: str or path. A folder that does not exist yet.
+            num_texts: 1 or 2, texts an example has; by default what `fit` saw.
+            overwrite: bool. Replaces `path` if it exists.
+        """
+        self._need_preprocessor()
+        write_savedmodel(
+            self,
+            path,
+            preprocessor=self.preprocessor,
+            answer=self.answer,
+            num_texts=self.num_texts if num_texts is None else num_texts,
+            overwrite=overwrite,
+        )
+
+    def answer(self, logits):
+        """What the SavedModel gives for logits: a dict of tensors."""
+        raise NotImplementedError
+
+    def _uses_recipe(self):
+        return self.compiled and self.optimizer is self._recipe_optimizer
+
+    def get_compile_config(self):
+        """Nothing for the recipe: its schedule has run out when a model is saved."""
+        return None if self._uses_recipe() else super().get_compile_config()
+
+    def get_config(self):
+        serialize = keras.saving.serialize_keras_object
+        return {
+            "backbone": serialize(self.backbone),
+            "preprocessor": serialize(self.preprocessor),
+            "dropout": self.head_dropout,
+            "name": self.name,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        for key in ("backbone", "preprocessor"):
+            config = {**config, key: keras.saving.deserialize_keras_object(config[key])}
+        return cls(**config)
+
+    def _notice_texts(self, x):
+        if isinstance(x, tf.data.Dataset):
+            spec = x.element_spec
+            features = spec[0] if isinstance(spec, tuple) else spec
+            self.num_texts = len(features) if isinstance(features, tuple) else 1
+        elif isinstance(x, tuple):
+            self.num_texts = len(columns(x))
+
+    def _need_preprocessor(self):
+        if self.preprocessor is None:
+            raise ValueError(
+                "This model was built without a vocabulary, so it takes packed ids "
+                "only. Build it with vocabulary='vocab.txt' to give it texts."
+            )
+
+    def _ordered(self, x, targets, batch_size):
+        self._need_preprocessor()
+        batch_size = batch_size or DEFAULT_BATCH_SIZE
+        return ordered_batches(self.preprocessor, x, targets, batch_size)
+
+    def _packed(self, x, batch_size):
+        if isinstance(x, tf.data.Dataset) and not is_packed(x):
+            self._need_preprocessor()
+            batch_size = batch_size or DEFAULT_BATCH_SIZE
+            return packed_dataset(self.preprocessor, x, batch_size)
+        return x
+
+    def _validation(self, data, batch_size):
+        if isinstance(data, tf.data.Dataset):
+            return self._packed(data, batch_size)
+        x, *targets = data
+        return data if is_packed(x) else self._ordered(x, targets, batch_size)
+
+
+def _num_steps(x, batch_size):
+    """Batches in an epoch."""
+    if isinstance(x, tf.data.Dataset):
+        steps = int(x.cardinality())
+        if steps < 1:
+            raise ValueError(
+                "The learning rate decays over the whole run, but the number of "
+                "batches of this dataset is unknown. Pass steps_per_epoch, or compile "
+                "the model yourself."
+            )
+        return steps
+    num_examples = len(next(iter(x.values())))
+    return -(-num_examples // (batch_size or DEFAULT_BATCH_SIZE))
+
+
+def _check_fit(preprocessor, backbone):
+    size = backbone.config["vocabulary_size"]
+    if preprocessor.tokenizer.vocabulary_size > size:
+        raise ValueError(
+            "The vocabulary has more word pieces than the encoder has embeddings. "
+            f"Received: {preprocessor.tokenizer.vocabulary_size} word pieces, "
+            f"vocabulary_size={size}."
+        )
+    longest = preprocessor.sequence_length or preprocessor.max_sequence_length
+    if longest > backbone.max_sequence_length:
+        raise ValueError(
+            "The text front packs longer rows than the encoder has positions. "
+            f"Received: {longest} word pieces, "
+            f"max_sequence_length={backbone.max_sequence_length}."
+        )

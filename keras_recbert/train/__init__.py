@@ -1,0 +1,1 @@
+"""Training runs: strategy, callbacks, scores, curves, results."""

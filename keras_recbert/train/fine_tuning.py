@@ -1,0 +1,42 @@
+"""GLUE tasks: from a recipe to scores."""
+
+from keras_recbert.data.glue import get_task, load_glue_tfds, load_splits
+from keras_recbert.models.registry import get_card
+from keras_recbert.train.training_run import TrainingTask, train
+
+
+def fine_tune(config):
+    """Trains a model of the zoo on a GLUE task and scores it on the dev split.
+
+    Args:
+        config: `FineTuningConfig`.
+
+    Returns:
+        Tuple of the model and its results, see `training_run.train`.
+
+    Raises:
+        ValueError: if the model or the task is unknown or no data is named.
+        MissingSplitError: if the files of the task are not there.
+    """
+    get_card(config.model)
+    glue_task = get_task(config.task)
+    if config.tfds:
+        train_examples, dev_examples, notes = load_glue_tfds(glue_task)
+    elif config.data_dir is not None:
+        train_examples, dev_examples, notes = load_splits(
+            glue_task, config.data_dir, seed=config.seed
+        )
+    else:
+        raise ValueError(
+            "Say where the examples are: data_dir (--data-dir DIR), a folder with the "
+            "official TSV files, or tfds (--tfds true) to download them."
+        )
+    for note in notes:
+        print(f"Note: {note}", flush=True)
+    task = TrainingTask(
+        name=glue_task.name,
+        label_names=None if glue_task.is_regression else glue_task.label_names,
+        metrics=glue_task.metrics,
+        main_metric=glue_task.main_metric,
+    )
+    return train(config, task, train_examples, dev_examples, notes=notes)

@@ -1,0 +1,54 @@
+"""The picture of a training run."""
+
+import pathlib
+
+
+def save_learning_curve(path, training_loss, history, main_metric, title):
+    """Draws training and dev loss, and the dev scores, over the steps of a run.
+
+    Args:
+        path: str or path of the PNG; written under a temporary name, then renamed.
+        training_loss: `TrainingLoss` callback of the run.
+        history: dict of name to list of values, one an epoch, from `model.fit`.
+        main_metric: str. Name in `history` that is drawn boldly.
+        title: str.
+
+    Raises:
+        ImportError: if matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            'The learning curve needs matplotlib: pip install "keras_recbert[train]".'
+        ) from error
+
+    epochs = len(history["loss"])
+    total_steps = training_loss._step
+    ends = [total_steps * (epoch + 1) / epochs for epoch in range(epochs)]
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    losses, scores = figure.subplots(1, 2)
+    losses.plot(
+        training_loss.steps, training_loss.losses, color="0.6", label="training"
+    )
+    for name, values in history.items():
+        if name.endswith("_loss"):
+            split = name.removesuffix("_loss")
+            losses.plot(ends[: len(values)], values, marker="o", label=split)
+        elif name.partition("_")[0] == "dev":
+            scores.plot(
+                ends[: len(values)],
+                [100 * value for value in values],
+                marker="o",
+                linewidth=2.5 if name == main_metric else 1,
+                label=name.replace("_", " "),
+            )
+    for axis, label in ((losses, "loss"), (scores, "dev score, %")):
+        axis.set(xlabel="step", ylabel=label, xlim=(0, None))
+        axis.grid(alpha=0.3)
+        axis.legend(frameon=False)
+    figure.suptitle(title)
+    path = pathlib.Path(path)
+    temporary = path.with_name(f".{path.name}")
+    figure.savefig(temporary, dpi=120, format="png")
+    temporary.rename(path)

@@ -1,0 +1,129 @@
+"""The whole road in one command, on text that is on this machine already."""
+
+import pathlib
+import shutil
+import sys
+import time
+
+from keras_recbert.config import FineTuningConfig
+from keras_recbert.data.python_docs import load_python_docs
+from keras_recbert.data.tsv import Examples
+from keras_recbert.models.registry import get_card
+from keras_recbert.serving.answers import format_answers
+from keras_recbert.serving.clean_process import ask_in_clean_process
+from keras_recbert.train.baselines import bag_of_words_accuracy, majority_accuracy
+from keras_recbert.train.training_run import TrainingTask, train
+
+DEFAULT_QUESTIONS = (
+    "Return the number of items in the queue.",
+    "A lock that several threads may share.",
+    "Utilities for reading and writing configuration files.",
+    "The expression is evaluated once, when the function is called.",
+)
+
+
+def quickstart(model, questions, output_dir, seed):
+    """Trains, scores, exports and asks a model; prints each step.
+
+    The task is that of `keras_recbert.data.python_docs`: tell what a sentence
+    documents.
+
+    Args:
+        model: str. Name of the encoder.
+        questions: list of str, sentences to answer; a few of its own if empty.
+        output_dir: str. Folder for everything that is written; replaced if a
+            quick start wrote it before.
+        seed: int.
+
+    Returns:
+        dict, the results with `baselines` and `answers` added.
+
+    Raises:
+        FileExistsError: if `output_dir` holds something else.
+    """
+    start = time.perf_counter()
+    get_card(model)
+    folder = _fresh(output_dir)
+    _step("Reading the documentation of Python and its packages on this machine")
+    docs = load_python_docs(seed=seed, progress=_show_progress)
+    names = ", ".join(docs.label_names)
+    packages = docs.held_out["packages"]
+    print(
+        f"{len(docs.train.texts):,} sentences to learn from, "
+        f"{len(docs.dev.texts):,} held out ({len(packages)} whole packages, such as "
+        f"{', '.join(packages[:3])}, and {len(docs.held_out['topics'])} topics of the "
+        f"reference manual).\nThe task: what does a sentence document: {names}?"
+    )
+    baselines = {
+        "majority": majority_accuracy(docs.train.labels, docs.dev.labels),
+        "bag of words": bag_of_words_accuracy(
+            docs.train.texts, docs.train.labels, docs.dev.texts, docs.dev.labels
+        ),
+    }
+
+    _step(f"Training {model}")
+    config = FineTuningConfig(
+        model=model,
+        task="python_docs",
+        output_dir=str(folder),
+        epochs=3,
+        batch_size=64,
+        learning_rate=1e-3,
+        dropout=0.2,
+        max_sequence_length=48,
+        seed=seed,
+    )
+    task = TrainingTask("python_docs", docs.label_names, ("accuracy",), "accuracy")
+    _, results = train(
+        config,
+        task,
+        Examples((docs.train.texts,), docs.train.labels),
+        {"dev": Examples((docs.dev.texts,), docs.dev.labels)},
+        corpus=docs.corpus,
+    )
+
+    _step("Accuracy on the held-out packages and topics")
+    scores = {**baselines, model: results["scores"]["dev_accuracy"]}
+    for name, score in scores.items():
+        print(f"{name:>20} {100 * score:5.1f} %  {'#' * round(40 * score)}")
+
+    savedmodel = folder / "savedmodel"
+    _step(f"Asking {savedmodel} in a fresh process, without this package")
+    questions = list(questions) or list(DEFAULT_QUESTIONS)
+    answers = ask_in_clean_process(savedmodel, {"text": questions})
+    for line in format_answers([(text,) for text in questions], answers):
+        print(line)
+
+    print(
+        f"\nDone in {(time.perf_counter() - start) / 60:.1f} minutes. "
+        f"The learning curve: {folder / 'learning_curve.png'}\n\n"
+        "Next:\n"
+        f'  recbert predict {savedmodel} "Iterate over the lines of a file."\n'
+        f"  recbert finetune --task sst2 --data-dir GLUE_DIR --model {model}\n"
+        "  recbert list --params"
+    )
+    return {**results, "baselines": baselines, "answers": answers}
+
+
+def _fresh(output_dir):
+    """An output folder without what an earlier quick start left there."""
+    folder = pathlib.Path(output_dir)
+    if folder.is_dir() and any(folder.iterdir()):
+        if not (folder / "vocab.txt").is_file():
+            raise FileExistsError(
+                f"{folder} holds something that no quick start wrote. Choose another "
+                "folder with --output-dir."
+            )
+        shutil.rmtree(folder)
+    return folder
+
+
+def _step(text):
+    print(f"\n== {text}", flush=True)
+
+
+def _show_progress(done, total, package):
+    if sys.stdout.isatty():
+        end = "\n" if done == total else ""
+        print(f"\r{done:>4} of {total} packages  {package[:40]:<40}", end=end)
+        sys.stdout.flush()

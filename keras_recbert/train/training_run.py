@@ -1,0 +1,234 @@
+"""One training run: from examples to a scored model and a folder of results."""
+
+import dataclasses
+import json
+import pathlib
+import platform
+import sys
+import time
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import keras_recbert
+from keras_recbert.tasks.text_batches import bucketed_batches, ordered_batches
+from keras_recbert.text.vocabulary import (
+    learn_vocabulary,
+    load_vocabulary,
+    save_vocabulary,
+)
+from keras_recbert.train.callbacks import DevScores, TrainingLoss
+from keras_recbert.train.learning_curve import save_learning_curve
+from keras_recbert.train.strategy import make_strategy
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingTask:
+    """What a run is scored on.
+
+    Args:
+        name: str.
+        label_names: tuple of str, or None for a score.
+        metrics: tuple of metric names of `keras_recbert.metrics.glue`.
+        main_metric: the one that decides which epoch is kept.
+    """
+
+    name: str
+    label_names: tuple | None
+    metrics: tuple
+    main_metric: str
+
+
+def train(config, task, train_examples, dev_examples, corpus=None, notes=()):
+    """Trains and scores a model and writes everything into one folder.
+
+    The folder gets `vocab.txt`, `best.weights.h5` (best epoch by the main metric on
+    the first dev split), `model.keras` (that epoch, loadable), `savedmodel/`,
+    `history.csv`, `learning_curve.png`, `tensorboard/`, `results.json`, and while
+    training runs `backup/`, from which the same command goes on after a stop.
+
+    Args:
+        config: `FineTuningConfig`.
+        task: `TrainingTask`.
+        train_examples: `Examples`.
+        dev_examples: dict of split name to `Examples`.
+        corpus: optional list of str to learn the vocabulary from; by default the
+            training texts.
+        notes: sentences that go into the results.
+
+    Returns:
+        Tuple of the model (best epoch) and the dict in `results.json`.
+    """
+    keras.utils.set_random_seed(config.seed)
+    folder = pathlib.Path(config.run_dir())
+    folder.mkdir(parents=True, exist_ok=True)
+    if config.limit is not None:
+        train_examples = train_examples.take(
+            range(min(config.limit, len(train_examples)))
+        )
+    vocabulary = _vocabulary(config, folder, corpus or _all_texts(train_examples))
+    strategy = make_strategy(config.strategy)
+    with strategy.scope():
+        model = build_model(config, task, vocabulary)
+        model.num_texts = len(train_examples.texts)
+        batches = bucketed_batches(
+            model.preprocessor,
+            _columns(train_examples),
+            (train_examples.labels,),
+            config.batch_size,
+            seed=config.seed,
+        )
+        steps = int(batches.cardinality())
+        model.compile_for_fine_tuning(
+            steps * config.epochs,
+            learning_rate=config.learning_rate,
+            warmup_fraction=config.warmup_fraction,
+            weight_decay=config.weight_decay,
+        )
+    dev = {
+        split: (
+            ordered_batches(
+                model.preprocessor, _columns(examples), None, 2 * config.batch_size
+            ),
+            examples.labels,
+        )
+        for split, examples in dev_examples.items()
+    }
+    monitor = f"{next(iter(dev))}_{task.main_metric}"
+    best_weights = folder / "best.weights.h5"
+    training_loss = TrainingLoss(every=max(1, steps * config.epochs // 200))
+    callbacks = [
+        DevScores(dev, task.metrics),
+        keras.callbacks.ModelCheckpoint(
+            str(best_weights),
+            monitor=monitor,
+            mode="max",
+            save_best_only=True,
+            save_weights_only=True,
+        ),
+        keras.callbacks.BackupAndRestore(str(folder / "backup")),
+        keras.callbacks.TensorBoard(str(folder / "tensorboard"), profile_batch=0),
+        keras.callbacks.CSVLogger(str(folder / "history.csv")),
+        training_loss,
+    ]
+    start = time.perf_counter()
+    history = model.fit(
+        batches,
+        epochs=config.epochs,
+        callbacks=callbacks,
+        verbose=1 if sys.stdout.isatty() else 2,
+    ).history
+    seconds = time.perf_counter() - start
+    model.load_weights(best_weights)
+    model.save(folder / "model.keras")
+    best = int(np.argmax(history[monitor]))
+    results = {
+        "task": task.name,
+        "model": config.model,
+        "num_parameters": model.count_params(),
+        "scores": {
+            key: values[best]
+            for key, values in history.items()
+            if key.partition("_")[0].startswith("dev")
+        },
+        "best_epoch": best + 1,
+        "history": history,
+        "train_examples": len(train_examples),
+        "dev_examples": {key: len(value) for key, value in dev_examples.items()},
+        "steps": steps * config.epochs,
+        "seconds": seconds,
+        "examples_per_second": len(train_examples) * config.epochs / seconds,
+        "notes": list(notes),
+        "config": dataclasses.asdict(config),
+        "versions": versions(),
+        "device": device_name(),
+    }
+    write_json(folder / "results.json", results)
+    save_learning_curve(
+        folder / "learning_curve.png",
+        training_loss,
+        history,
+        monitor,
+        f"{config.model} on {task.name}: {monitor.replace('_', ' ')} "
+        f"{100 * history[monitor][best]:.1f} % (epoch {best + 1})",
+    )
+    if config.export:
+        model.export_savedmodel(folder / "savedmodel", overwrite=True)
+    return model, results
+
+
+def build_model(config, task, vocabulary):
+    """The model of a run, untrained."""
+    arguments = {
+        "vocabulary": vocabulary,
+        "lowercase": config.lowercase,
+        "max_sequence_length": config.max_sequence_length,
+        "dropout": config.dropout,
+        "dtype": config.precision,
+        **config.overrides,
+    }
+    if task.label_names is None:
+        return keras_recbert.build(config.model, task="regressor", **arguments)
+    return keras_recbert.build(
+        config.model, task="classifier", label_names=task.label_names, **arguments
+    )
+
+
+def versions():
+    """Versions that a score may depend on."""
+    return {
+        "keras_recbert": keras_recbert.__version__,
+        "keras": keras.__version__,
+        "tensorflow": tf.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def device_name():
+    """What trained the model, in words."""
+    gpus = tf.config.list_physical_devices("GPU")
+    if gpus:
+        details = tf.config.experimental.get_device_details(gpus[0])
+        return f"{len(gpus)} x {details.get('device_name', 'GPU')}"
+    cpus = tf.config.threading.get_intra_op_parallelism_threads() or _num_cpus()
+    return f"CPU, {cpus} cores, {platform.machine()}"
+
+
+def write_json(path, value):
+    """Writes JSON under a temporary name, then renames it."""
+    temporary = path.with_name(f".{path.name}")
+    temporary.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+    temporary.rename(path)
+
+
+def _vocabulary(config, folder, texts):
+    """Path of the vocabulary of the run, which is learned if none is given."""
+    path = folder / "vocab.txt"
+    if config.vocabulary is not None:
+        vocabulary = load_vocabulary(config.vocabulary)
+    else:
+        print(f"Learning {config.vocabulary_size:,} word pieces ...", flush=True)
+        vocabulary = learn_vocabulary(
+            texts, config.vocabulary_size, lowercase=config.lowercase
+        )
+    save_vocabulary(vocabulary, path)
+    return str(path)
+
+
+def _all_texts(examples):
+    return [text for column in examples.texts for text in column]
+
+
+def _columns(examples):
+    return examples.texts if len(examples.texts) == 2 else examples.texts[0]
+
+
+def _num_cpus():
+    import os
+
+    return (
+        len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count()
+    )
