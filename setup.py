@@ -13,7 +13,8 @@ CORE = [
     "tensorflow-text>=2.20.1,<2.21",  # 2.20.0 breaks FastWordpieceTokenizer
     "keras>=3.15,<3.16",
     "numpy>=2.0,<2.5",
-    "tyro>=0.9,<2",  # command line
+    "lazy_loader>=0.4,<1",  # imports on first use
+    "tyro>=1.0,<2",  # command line
     "PyYAML>=6,<7",  # recipe files
 ]
 TRAIN = [
@@ -35,7 +36,7 @@ TEST = [
     "ruff>=0.9,<1",
     # Outside implementations that outputs and ids are compared with.
     "transformers>=5,<6",
-    "torch>=2.6,<3",
+    "torch==2.13.0",
 ]
 
 setup(

@@ -4,12 +4,15 @@ Importing the package registers the names of the zoo and nothing else: TensorFlo
 is loaded when the first model is built.
 """
 
-import importlib
+import lazy_loader
 
 from keras_recbert.builder import build, count_parameters
 from keras_recbert.models.registry import ModelCard, get_card, list_models, register
 
 __version__ = "0.1.0"
+__getattr__, __dir__, _ = lazy_loader.attach(
+    __name__, submodules=["layers", "tasks", "text"]
+)
 __all__ = [
     "ModelCard",
     "build",
@@ -18,10 +21,6 @@ __all__ = [
     "layers",
     "list_models",
     "register",
+    "tasks",
+    "text",
 ]
-
-
-def __getattr__(name):
-    if name in {"layers", "models", "ops", "serving", "tasks", "text", "train"}:
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -80,7 +80,7 @@ def _build_backbone(card, overrides):
     )
 
     valid = (*SHARED_ARGUMENTS, *BLOCK_ARGUMENTS[card.sizes["block"]])
-    check_arguments(f"{card.name!r}", overrides, (*valid, "dtype", "name"))
+    check_arguments(f"{card.name!r}", overrides, (*valid, "dtype"))
     sizes = dict(card.sizes)
     if overrides.get("hidden_dim", sizes["hidden_dim"]) != sizes["hidden_dim"]:
         # These follow the width unless they are named too.

@@ -37,7 +37,7 @@ def list_models(pattern: Positional[str] = "*", params: bool = False):
 
 def quickstart(
     ask: Annotated[Positional[list[str]], arg(metavar="[SENTENCE ...]")] = [],  # noqa: B006
-    model: str = "swish_small",
+    model: str = "swish_tiny",
     output_dir: str = "runs/quickstart",
     seed: int = 0,
 ):

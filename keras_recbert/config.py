@@ -28,6 +28,8 @@ class FineTuningConfig:
         warmup_fraction: Part of all steps in which the learning rate rises.
         weight_decay: Decoupled weight decay, not on biases and LayerNorm.
         dropout: Dropout rate of encoder and head.
+        pooling: What the head reads: mean (of all outputs; learns faster from scratch)
+            or first (BERT's pooled first token).
         max_sequence_length: Word pieces of an example, longer ones are truncated.
         precision: float32 or mixed_bfloat16.
         strategy: auto, one_device, mirrored (all GPUs of this machine) or tpu.
@@ -51,6 +53,7 @@ class FineTuningConfig:
     warmup_fraction: float = 0.1
     weight_decay: float = 0.01
     dropout: float = 0.1
+    pooling: str = "mean"
     max_sequence_length: int = 128
     precision: str = "float32"
     strategy: str = "auto"

@@ -69,12 +69,25 @@ _MIN_TEXTS = {"train": 100, "dev": 20}
 # Tests document little, and vendored copies would put one package on both sides.
 # This package is left out so that the task does not change with it.
 _SKIPPED_DIRECTORIES = frozenset(
-    "__pycache__ _distutils _vendor _vendored externals idle_test keras_recbert "
-    "pydoc_data test tests third_party vendor vendored".split()
+    [
+        "__pycache__",
+        "_distutils",
+        "_vendor",
+        "_vendored",
+        "externals",
+        "idle_test",
+        "keras_recbert",
+        "pydoc_data",
+        "test",
+        "tests",
+        "third_party",
+        "vendor",
+        "vendored",
+    ]
 )
 _TEST_FILE = re.compile(r"(test_.*|.*_tests?|conftest)\.py")
 _PROPERTY = frozenset(
-    "property cached_property setter getter deleter classproperty".split()
+    ["property", "cached_property", "setter", "getter", "deleter", "classproperty"]
 )
 _BOILERPLATE = re.compile(
     r"copyright|licen[sc]ed?\b|permission is hereby|all rights reserved|"
@@ -426,7 +439,7 @@ def _plain(text):
     return "" if _BOILERPLATE.search(text) else text
 
 
-_NEVER_LAST = frozenset("a an and or the".split())
+_NEVER_LAST = frozenset(["a", "an", "and", "or", "the"])
 # A full stop between sentences, not after an abbreviation or an initial.
 _SENTENCE_END = re.compile(
     r"(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)(?<!\bcf)(?<!\bal)(?<!\b[A-Z])"

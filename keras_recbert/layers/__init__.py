@@ -1,26 +1,19 @@
 """Public layers, loaded on first use: importing this package costs nothing."""
 
-import importlib
+import lazy_loader
 
-_MODULES = {
-    "BertEmbeddings": "bert_embeddings",
-    "BidirectionalLSTM": "bidirectional_lstm",
-    "BLSTMBlock": "blstm_block",
-    "FeedForward": "feed_forward",
-    "SelfAttention": "self_attention",
-    "SwishRNN": "swish_rnn",
-    "SwishRNNBlock": "swish_rnn_block",
-    "TransBLSTMBlock": "trans_blstm_block",
-    "TransformerBlock": "transformer_block",
-}
-__all__ = list(_MODULES)
-
-
-def __getattr__(name):
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
-
-
-def __dir__():
-    return __all__
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "bert_embeddings": ["BertEmbeddings"],
+        "bidirectional_lstm": ["BidirectionalLSTM"],
+        "blstm_block": ["BLSTMBlock"],
+        "feed_forward": ["FeedForward"],
+        "mean_pooling": ["MeanPooling"],
+        "self_attention": ["SelfAttention"],
+        "swish_rnn": ["SwishRNN"],
+        "swish_rnn_block": ["SwishRNNBlock"],
+        "trans_blstm_block": ["TransBLSTMBlock"],
+        "transformer_block": ["TransformerBlock"],
+    },
+)

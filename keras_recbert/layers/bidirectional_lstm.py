@@ -20,7 +20,8 @@ class BidirectionalLSTM(keras.layers.Layer):
 
     Unlike `keras.layers.Bidirectional(keras.layers.LSTM(...))` it never becomes a
     cuDNN op, so a model that was saved beside a GPU runs without one, and rows that
-    are all padding are allowed. The recurrence runs in float32 in every precision.
+    are all padding are allowed. The recurrence runs in the precision of the weights:
+    float32 under a mixed policy too.
 
     Masking: where `padding_mask` is 0 the state is carried and the output is 0; the
     backward pass starts at the last real token.
@@ -70,7 +71,7 @@ class BidirectionalLSTM(keras.layers.Layer):
 
     def call(self, inputs, padding_mask=None):
         batch_size, length, _ = ops.shape(inputs)
-        gates = ops.cast(ops.matmul(inputs, self.kernel), "float32")
+        gates = ops.cast(ops.matmul(inputs, self.kernel), self.variable_dtype)
         gates = ops.reshape(gates, (batch_size, length, 2, 4 * self.units)) + self.bias
         outputs = bidirectional_lstm_scan(
             gates, self.recurrent_kernel.value, padding_mask

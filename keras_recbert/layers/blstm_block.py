@@ -3,7 +3,7 @@
 import keras
 
 from keras_recbert.layers.bidirectional_lstm import BidirectionalLSTM
-from keras_recbert.layers.common import bert_initializer, check_rate
+from keras_recbert.layers.common import bert_initializer, check_positive, check_rate
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
@@ -35,6 +35,7 @@ class BLSTMBlock(keras.layers.Layer):
 
     def __init__(self, recurrent_dim, dropout=0.1, **kwargs):
         super().__init__(**kwargs)
+        check_positive(recurrent_dim=recurrent_dim)
         check_rate(dropout=dropout)
         self.recurrent_dim = recurrent_dim
         self.dropout_rate = dropout

@@ -19,7 +19,8 @@ class SwishRNN(keras.layers.Layer):
         y[i] = ((c[i] + b_c) * gate(x2[i] + b_sigma)) W3 + b_3
 
     `swish(z) = sigmoid(alpha * z + beta) * z` with trained vectors alpha (starts at
-    1) and beta (starts at 0). The recurrence runs in float32 in every precision.
+    1) and beta (starts at 0). The recurrence runs in the precision of the weights:
+    float32 under a mixed policy too.
 
     Masking: where `padding_mask` is 0 the state is carried, not updated.
 
@@ -90,7 +91,8 @@ class SwishRNN(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs, padding_mask=None):
-        x1, x2 = ops.split(ops.cast(self.input_dense(inputs), "float32"), 2, axis=-1)
+        hidden = ops.cast(self.input_dense(inputs), self.variable_dtype)
+        x1, x2 = ops.split(hidden, 2, axis=-1)
         states = swish_scan(
             x1,
             x2,

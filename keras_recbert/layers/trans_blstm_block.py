@@ -3,7 +3,7 @@
 import keras
 
 from keras_recbert.layers.bidirectional_lstm import BidirectionalLSTM
-from keras_recbert.layers.common import bert_initializer
+from keras_recbert.layers.common import bert_initializer, check_positive
 from keras_recbert.layers.transformer_block import TransformerBlock
 
 
@@ -60,6 +60,7 @@ class TransBLSTMBlock(TransformerBlock):
                 "variant 2 has and variant 1 has not. Received: "
                 f"variant={variant}, intermediate_dim={intermediate_dim}."
             )
+        check_positive(recurrent_dim=recurrent_dim)
         self.variant = variant
         super().__init__(num_heads, intermediate_dim, dropout, **kwargs)
         self.recurrent_dim = recurrent_dim

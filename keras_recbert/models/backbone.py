@@ -251,7 +251,7 @@ def _complete(block, hidden_dim, arguments):
         )
     if "step_size" in complete:
         steps = complete["step_size"]
-        steps = [steps] if isinstance(steps, int) else list(steps)
+        steps = list(steps) if isinstance(steps, (list, tuple)) else [steps]
         if not steps:
             raise ValueError("`step_size` must name at least one step. Received: [].")
         for step in steps:

@@ -110,3 +110,28 @@ def read_savedmodel(path):
     signature = loaded.signatures["serving_default"]
     signature.loaded = loaded  # its variables live as long as the root does
     return signature
+
+
+def foreign_ops(path):
+    """Ops of a SavedModel that a plain TensorFlow with TF Text cannot run anywhere.
+
+    Args:
+        path: str or path. A folder that holds `saved_model.pb`.
+
+    Returns:
+        Sorted list of names of ops that are neither TensorFlow's nor TF Text's, or
+        that are cuDNN's and need a GPU.
+    """
+    import tensorflow_text  # noqa: F401  registers its ops
+    from tensorflow.core.protobuf import saved_model_pb2
+    from tensorflow.python.framework import op_def_registry
+
+    proto = saved_model_pb2.SavedModel()
+    proto.ParseFromString((pathlib.Path(path) / "saved_model.pb").read_bytes())
+    graph = proto.meta_graphs[0].graph_def
+    functions = {function.signature.name for function in graph.library.function}
+    nodes = list(graph.node)
+    for function in graph.library.function:
+        nodes.extend(function.node_def)
+    ops = {node.op for node in nodes} - functions
+    return sorted(op for op in ops if op_def_registry.get(op) is None or "Cudnn" in op)

@@ -1,12 +1,12 @@
 """Encoders with a head, a default recipe and a text front."""
 
-import importlib
+import lazy_loader
 
-_MODULES = {"TextClassifier": "text_classifier", "TextRegressor": "text_regressor"}
-__all__ = list(_MODULES)
-
-
-def __getattr__(name):
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "loading": ["load_model"],
+        "text_classifier": ["TextClassifier"],
+        "text_regressor": ["TextRegressor"],
+    },
+)

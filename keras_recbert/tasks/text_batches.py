@@ -139,7 +139,7 @@ def packed_dataset(preprocessor, dataset, batch_size):
         `tf.data.Dataset` of packed ids, alone or with what followed.
     """
     spec = dataset.element_spec
-    if all(part.shape.rank == 0 for part in tf.nest.flatten(spec)):
+    if tf.nest.flatten(spec)[0].shape.rank == 0:  # the text; labels may have axes
         dataset = dataset.batch(batch_size)
 
     def split(*element):

@@ -19,6 +19,8 @@ class TextClassifier(TextModel):
         num_classes: int. At least 2; by default the number of `label_names`, or 2.
         label_names: sequence of str, the class names in order of their ids; by
             default `"0"`, `"1"`, ...
+        pooling: `"first"`, the encoder's pooled output (BERT's way), or `"mean"`, the
+            mean of the outputs at real positions, which learns faster from scratch.
         dropout: float. Dropout rate before the head; the encoder's by default.
         name: str.
 
@@ -34,6 +36,7 @@ class TextClassifier(TextModel):
         preprocessor=None,
         num_classes=None,
         label_names=None,
+        pooling="first",
         dropout=None,
         name="text_classifier",
     ):
@@ -52,7 +55,7 @@ class TextClassifier(TextModel):
                 "`label_names` needs a different name for each class. Received: "
                 f"num_classes={num_classes}, label_names={list(label_names)}."
             )
-        super().__init__(backbone, preprocessor, num_classes, dropout, name)
+        super().__init__(backbone, preprocessor, num_classes, pooling, dropout, name)
         self.num_classes = num_classes
         self.label_names = list(label_names)
 

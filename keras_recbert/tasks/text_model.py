@@ -3,12 +3,17 @@
 import keras
 import tensorflow as tf
 
-from keras_recbert.models.backbone import RecBertBackbone
+from keras_recbert.layers.mean_pooling import MeanPooling
+from keras_recbert.models.backbone import (
+    BLOCK_ARGUMENTS,
+    SHARED_ARGUMENTS,
+    RecBertBackbone,
+    check_arguments,
+)
 from keras_recbert.serving.savedmodel import write_savedmodel
 from keras_recbert.tasks.fine_tuning_optimizer import fine_tuning_optimizer
 from keras_recbert.tasks.text_batches import (
     bucketed_batches,
-    columns,
     is_packed,
     ordered_batches,
     packed_dataset,
@@ -17,6 +22,9 @@ from keras_recbert.text.text_preprocessor import TextPreprocessor
 from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
 
 DEFAULT_BATCH_SIZE = 32  # Devlin et al. 2018, section 4.1
+POOLINGS = ("first", "mean")
+# Arguments of any encoder; the encoder refuses those that its blocks do not take.
+_SIZES = dict.fromkeys((*SHARED_ARGUMENTS, *sum(BLOCK_ARGUMENTS.values(), ())))
 
 
 class TextModel(keras.Model):
@@ -35,15 +43,32 @@ class TextModel(keras.Model):
         backbone: `RecBertBackbone`.
         preprocessor: `TextPreprocessor`, or None for a model of packed ids only.
         num_outputs: int. Units of the head.
+        pooling: `"first"`, the encoder's pooled output (BERT's way), or `"mean"`, the
+            mean of the outputs at real positions.
         dropout: float. Dropout rate before the head; the encoder's by default.
         name: str.
     """
 
-    TASK_ARGUMENTS = ("vocabulary", "lowercase", "sequence_length", "truncation")
+    TASK_ARGUMENTS = (
+        "vocabulary",
+        "lowercase",
+        "sequence_length",
+        "truncation",
+        "pooling",
+    )
     num_texts = 1  # texts an example has; noticed by `fit`, used by the export
-    _recipe_optimizer = None
+    _recipe_optimizer = None  # of `compile_for_fine_tuning`
+    _fit_optimizer = None  # of a `fit` that compiled by itself
 
-    def __init__(self, backbone, preprocessor, num_outputs, dropout=None, name=None):
+    def __init__(
+        self,
+        backbone,
+        preprocessor,
+        num_outputs,
+        pooling="first",
+        dropout=None,
+        name=None,
+    ):
         if not isinstance(backbone, RecBertBackbone):
             raise ValueError(
                 "`backbone` must be a RecBertBackbone, as `keras_recbert.build(name)` "
@@ -51,6 +76,10 @@ class TextModel(keras.Model):
             )
         if preprocessor is not None:
             _check_fit(preprocessor, backbone)
+        if pooling not in POOLINGS:
+            raise ValueError(
+                f"`pooling` must be one of {POOLINGS}. Received: pooling={pooling!r}."
+            )
         rate = backbone.config["dropout"] if dropout is None else dropout
         head = keras.layers.Dense(
             num_outputs,
@@ -59,7 +88,12 @@ class TextModel(keras.Model):
             name="head",
         )
         inputs = backbone.input
-        pooled = backbone(inputs)["pooled_output"]
+        outputs = backbone(inputs)
+        pooled = outputs["pooled_output"]
+        if pooling == "mean":
+            backbone.pooler.trainable = False  # nothing reads it: it gets no gradient
+            pool = MeanPooling(dtype=backbone.policy, name="mean_pooling")
+            pooled = pool(outputs["sequence_output"], inputs["padding_mask"])
         pooled = keras.layers.Dropout(rate, dtype=backbone.policy)(pooled)
         super().__init__(
             inputs=inputs, outputs=self._shape_logits(head(pooled)), name=name
@@ -67,11 +101,19 @@ class TextModel(keras.Model):
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.head = head
+        self.pooling = pooling
         self.head_dropout = rate
 
     @classmethod
     def split_arguments(cls, arguments):
-        """Splits keywords of `build` into those of the task and sizes."""
+        """Splits keywords of `build` into those of the task and sizes.
+
+        Raises:
+            ValueError: for a keyword that is neither; names the nearest one.
+        """
+        check_arguments(
+            cls.__name__, arguments, (*cls.TASK_ARGUMENTS, *_SIZES, "dtype")
+        )
         own = {k: v for k, v in arguments.items() if k in cls.TASK_ARGUMENTS}
         return own, {k: v for k, v in arguments.items() if k not in own}
 
@@ -110,6 +152,8 @@ class TextModel(keras.Model):
 
     def compile_for_fine_tuning(self, total_steps, **optimizer_arguments):
         """Compiles with BERT's recipe and the task's loss and metrics.
+
+        The schedule is kept by each `fit` that follows: they share its steps.
 
         Args:
             total_steps: int. Optimizer steps of the whole run.
@@ -168,9 +212,10 @@ class TextModel(keras.Model):
             batch_size = None
         if validation_data is not None:
             validation_data = self._validation(validation_data, batch_size)
-        if not self.compiled or self._uses_recipe():
+        if not self.compiled or self.optimizer is self._fit_optimizer:
             steps = steps_per_epoch or _num_steps(x, batch_size)
             self.compile_for_fine_tuning(steps * epochs)
+            self._fit_optimizer = self.optimizer
         return super().fit(
             x,
             y,
@@ -187,6 +232,7 @@ class TextModel(keras.Model):
         """As `keras.Model.evaluate`, for texts too. Arguments as for `fit`."""
         if not self.compiled:
             self.compile_for_fine_tuning(1)
+            self._fit_optimizer = self.optimizer
         if not is_packed(x) and not isinstance(x, tf.data.Dataset):
             x = self._ordered(x, (y, sample_weight), batch_size)
             y = sample_weight = batch_size = None
@@ -249,23 +295,29 @@ class TextModel(keras.Model):
         return {
             "backbone": serialize(self.backbone),
             "preprocessor": serialize(self.preprocessor),
+            "pooling": self.pooling,
             "dropout": self.head_dropout,
             "name": self.name,
+            "num_texts": self.num_texts,
         }
 
     @classmethod
     def from_config(cls, config):
+        config = dict(config)
+        num_texts = config.pop("num_texts")
         for key in ("backbone", "preprocessor"):
-            config = {**config, key: keras.saving.deserialize_keras_object(config[key])}
-        return cls(**config)
+            config[key] = keras.saving.deserialize_keras_object(config[key])
+        model = cls(**config)
+        model.num_texts = num_texts
+        return model
 
     def _notice_texts(self, x):
+        if is_packed(x):
+            return  # ids do not say it
         if isinstance(x, tf.data.Dataset):
             spec = x.element_spec
-            features = spec[0] if isinstance(spec, tuple) else spec
-            self.num_texts = len(features) if isinstance(features, tuple) else 1
-        elif isinstance(x, tuple):
-            self.num_texts = len(columns(x))
+            x = spec[0] if isinstance(spec, tuple) else spec
+        self.num_texts = len(x) if isinstance(x, tuple) else 1
 
     def _need_preprocessor(self):
         if self.preprocessor is None:

@@ -15,14 +15,21 @@ class TextRegressor(TextModel):
     Args:
         backbone: `RecBertBackbone`.
         preprocessor: `TextPreprocessor`, or None for a model of packed ids only.
+        pooling: `"first"`, the encoder's pooled output (BERT's way), or `"mean"`, the
+            mean of the outputs at real positions, which learns faster from scratch.
         dropout: float. Dropout rate before the head; the encoder's by default.
         name: str.
     """
 
     def __init__(
-        self, backbone, preprocessor=None, dropout=None, name="text_regressor"
+        self,
+        backbone,
+        preprocessor=None,
+        pooling="first",
+        dropout=None,
+        name="text_regressor",
     ):
-        super().__init__(backbone, preprocessor, 1, dropout, name)
+        super().__init__(backbone, preprocessor, 1, pooling, dropout, name)
 
     def _shape_logits(self, logits):
         return ops.squeeze(logits, axis=-1)

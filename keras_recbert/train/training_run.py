@@ -165,6 +165,7 @@ def build_model(config, task, vocabulary):
         "lowercase": config.lowercase,
         "max_sequence_length": config.max_sequence_length,
         "dropout": config.dropout,
+        "pooling": config.pooling,
         "dtype": config.precision,
         **config.overrides,
     }

@@ -14,11 +14,55 @@ import pytest
 from keras_recbert.data import python_docs
 from keras_recbert.data.python_docs import LABEL_NAMES, load_python_docs
 
-WORDS = """apple bridge candle desert engine forest garden harbor island jacket kettle
-lantern meadow needle orchard pebble quarry ribbon saddle timber umbrella valley window
-yellow zipper anchor basket copper dragon eagle feather guitar hammer insect jungle
-kitten ladder marble napkin ocean parrot quiver rocket silver tunnel velvet walnut
-""".split()
+WORDS = [
+    "apple",
+    "bridge",
+    "candle",
+    "desert",
+    "engine",
+    "forest",
+    "garden",
+    "harbor",
+    "island",
+    "jacket",
+    "kettle",
+    "lantern",
+    "meadow",
+    "needle",
+    "orchard",
+    "pebble",
+    "quarry",
+    "ribbon",
+    "saddle",
+    "timber",
+    "umbrella",
+    "valley",
+    "window",
+    "yellow",
+    "zipper",
+    "anchor",
+    "basket",
+    "copper",
+    "dragon",
+    "eagle",
+    "feather",
+    "guitar",
+    "hammer",
+    "insect",
+    "jungle",
+    "kitten",
+    "ladder",
+    "marble",
+    "napkin",
+    "ocean",
+    "parrot",
+    "quiver",
+    "rocket",
+    "silver",
+    "tunnel",
+    "velvet",
+    "walnut",
+]
 OPENINGS = {
     "class": "A container which keeps",
     "function": "Returns the number of",

@@ -1,0 +1,17 @@
+"""Raw text to ids: vocabulary, tokenizer, packer. Loaded on first use."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "text_preprocessor": ["TextPreprocessor"],
+        "vocabulary": [
+            "learn_vocabulary",
+            "learn_vocabulary_from_files",
+            "load_vocabulary",
+            "save_vocabulary",
+        ],
+        "wordpiece_tokenizer": ["WordPieceTokenizer"],
+    },
+)

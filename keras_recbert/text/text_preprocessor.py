@@ -1,0 +1,208 @@
+"""Raw text to the ids that an encoder takes: tokenize, truncate, pack, pad."""
+
+import keras
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from keras_recbert.text.string_tensor import to_string_tensor
+from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
+
+TRUNCATIONS = ("longest_first", "round_robin", "waterfall", "only_first", "only_second")
+
+
+@keras.saving.register_keras_serializable("keras_recbert")
+class TextPreprocessor(keras.layers.Layer):
+    """Packs texts, or pairs of texts, as `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`.
+
+    Rows longer than the limit lose tokens from the ends of their texts. For a pair,
+    `truncation` says of which one:
+
+    - `"longest_first"`: of the longer one, until both are equal; then of both alike,
+      and an odd token stays with the text that was longer (with the second if both
+      were equal), as in Hugging Face's `tokenizers`.
+    - `"round_robin"`: the same, but an odd token stays with the first text.
+    - `"waterfall"`: of the second; of the first only if that alone is too long.
+    - `"only_first"`, `"only_second"`: of that one only. It is an error if the other
+      one leaves no room.
+
+    Args:
+        tokenizer: `WordPieceTokenizer`.
+        sequence_length: int or None. Length of every row. None: the length of the
+            longest row of the batch.
+        max_sequence_length: int. The most tokens a row may have, special tokens
+            included; the limit where `sequence_length` is None.
+        truncation: str. One of the names above.
+
+    Call arguments:
+        texts: a batch of texts (string tensor `(batch_size,)`, NumPy array, list of
+            str), or for pairs a tuple of two such batches of equal size. One str, or
+            a tuple of two, is a batch of one.
+
+    Returns:
+        dict of int32 tensors, `(batch_size, sequence_length)`: `token_ids`;
+        `segment_ids`, 1 on the second text and its `[SEP]`, else 0; `padding_mask`,
+        1 on tokens, 0 on padding.
+
+    Raises:
+        ValueError: if a length or `truncation` is not valid, if there are more than
+            two texts, or if the batch sizes of a pair differ.
+        TypeError: if `tokenizer` is none, or a text is not a string.
+        tf.errors.InvalidArgumentError: if `"only_first"` or `"only_second"` cannot
+            make a pair fit.
+
+    Example:
+
+    ```python
+    preprocessor = TextPreprocessor(tokenizer, sequence_length=128)
+    preprocessor(["A fine film.", "Dull."])["token_ids"]  # (2, 128)
+    preprocessor((["Is it raining?"], ["It rains."]))["segment_ids"]  # (1, 128)
+    ```
+    """
+
+    def __init__(
+        self,
+        tokenizer,
+        sequence_length=None,
+        max_sequence_length=512,
+        truncation="longest_first",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        # The arguments are strings: Keras must not cast them to the layer's dtype.
+        self._convert_input_args = False
+        self._allow_non_tensor_positional_args = True
+        self.supports_jit = False
+
+        if not isinstance(tokenizer, WordPieceTokenizer):
+            raise TypeError(
+                "`tokenizer` must be a WordPieceTokenizer. Received: "
+                f"{tokenizer!r}. Try WordPieceTokenizer('vocab.txt')."
+            )
+        if truncation not in TRUNCATIONS:
+            raise ValueError(
+                f"`truncation` must be one of {', '.join(TRUNCATIONS)}. "
+                f"Received: truncation={truncation!r}."
+            )
+        _check_length("max_sequence_length", max_sequence_length)
+        if sequence_length is not None:
+            _check_length("sequence_length", sequence_length)
+            if sequence_length > max_sequence_length:
+                raise ValueError(
+                    "`sequence_length` must not exceed `max_sequence_length`. "
+                    f"Received: sequence_length={sequence_length}, "
+                    f"max_sequence_length={max_sequence_length}."
+                )
+        self.tokenizer = tokenizer
+        self.sequence_length = sequence_length
+        self.max_sequence_length = max_sequence_length
+        self.truncation = truncation
+        self.built = True
+
+    def call(self, texts):
+        segments = [self.tokenizer(batch) for batch in _batches_of(texts)]
+        limit = self.sequence_length or self.max_sequence_length
+        if limit < 5 and len(segments) == 2:
+            raise ValueError(
+                "A pair needs at least 5 tokens: [CLS], two [SEP] and one token of "
+                f"each text. Received: a limit of {limit}. Build the preprocessor "
+                "with a larger `sequence_length` or `max_sequence_length`."
+            )
+        segments = self._truncate(segments, limit - 1 - len(segments))
+        token_ids, segment_ids = tf_text.combine_segments(
+            segments, self.tokenizer.cls_id, self.tokenizer.sep_id
+        )
+        shape = (None, self.sequence_length)
+        return {
+            "token_ids": token_ids.to_tensor(self.tokenizer.pad_id, shape=shape),
+            "segment_ids": segment_ids.to_tensor(0, shape=shape),
+            "padding_mask": tf.ones_like(token_ids).to_tensor(0, shape=shape),
+        }
+
+    def _truncate(self, segments, budget):
+        """Shortens each row's segments so that together they have `budget` tokens."""
+        if len(segments) == 1:
+            return [_first(segments[0], budget)]
+        first, second = segments
+        # In closed form: TF Text's ShrinkLongestTrimmer takes one loop step for each
+        # token dropped, and settles ties otherwise.
+        first_length = tf.cast(first.row_lengths(), tf.int32)
+        second_length = tf.cast(second.row_lengths(), tf.int32)
+        half = budget // 2
+        if self.truncation == "longest_first":
+            share = tf.where(first_length > second_length, budget - half, half)
+            keep_first = tf.maximum(share, budget - second_length)
+        elif self.truncation == "round_robin":
+            keep_first = tf.maximum(budget - half, budget - second_length)
+        elif self.truncation == "only_first":
+            keep_first = budget - second_length
+            self._check_room(keep_first, first_length, "second")
+        else:
+            keep_first = tf.fill(tf.shape(first_length), budget)
+        keep_first = tf.minimum(keep_first, first_length)
+        keep_second = tf.minimum(budget - keep_first, second_length)
+        if self.truncation == "only_second":
+            self._check_room(budget - first_length, second_length, "first")
+        return [_first(first, keep_first), _first(second, keep_second)]
+
+    def _check_room(self, room, length, other):
+        tf.debugging.assert_equal(
+            (room >= length) | (room >= 1),
+            True,
+            f'truncation="{self.truncation}": the {other} text of a pair alone fills '
+            f"the row of {self.sequence_length or self.max_sequence_length} tokens. "
+            'Use truncation="longest_first" or a longer sequence_length.',
+        )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "tokenizer": keras.saving.serialize_keras_object(self.tokenizer),
+            "sequence_length": self.sequence_length,
+            "max_sequence_length": self.max_sequence_length,
+            "truncation": self.truncation,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        tokenizer = keras.saving.deserialize_keras_object(config["tokenizer"])
+        return super().from_config({**config, "tokenizer": tokenizer})
+
+
+def _check_length(name, length):
+    if not isinstance(length, int) or length < 3:
+        raise ValueError(
+            f"`{name}` must be an integer of at least 3: [CLS], one token, [SEP]. "
+            f"Received: {name}={length!r}."
+        )
+
+
+def _batches_of(texts):
+    """Returns a list of one or two string tensors of equal size."""
+    if not isinstance(texts, tuple):
+        return [to_string_tensor(texts)]
+    if len(texts) not in (1, 2):
+        raise ValueError(
+            "`texts` must be one batch of texts or a tuple of two. Received a tuple "
+            f"of {len(texts)}. A batch of several texts is a list."
+        )
+    batches = [
+        to_string_tensor(batch, f"texts[{index}]") for index, batch in enumerate(texts)
+    ]
+    sizes = [batch.shape[0] for batch in batches]
+    if None not in sizes and len(set(sizes)) > 1:
+        raise ValueError(
+            "The two batches of a pair must have the same size. "
+            f"Received: {sizes[0]} first texts, {sizes[1]} second texts."
+        )
+    if None in sizes and len(batches) == 2:
+        tf.debugging.assert_equal(
+            tf.size(batches[0]),
+            tf.size(batches[1]),
+            "The two batches of a pair must have the same size.",
+        )
+    return batches
+
+
+def _first(segment, length):
+    """Keeps the first `length` (int or int32 `(batch_size,)`) items of every row."""
+    return tf_text.WaterfallTrimmer(length).trim([segment])[0]

@@ -1,0 +1,176 @@
+"""In-graph WordPiece tokenizer with the ids of BERT's reference tokenizers."""
+
+import os
+
+import keras
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from keras_recbert.text.split_words import split_words
+from keras_recbert.text.string_tensor import to_string_tensor
+from keras_recbert.text.vocabulary import check_vocabulary, load_vocabulary
+
+_MAX_CHARACTERS_PER_WORD = 100  # longer words are [UNK]; BERT's own limit
+
+
+@keras.saving.register_keras_serializable("keras_recbert")
+class WordPieceTokenizer(keras.layers.Layer):
+    """Cuts texts into the ids of BERT's word pieces.
+
+    Ids equal those of Hugging Face's `BertTokenizer` with `split_special_tokens=True`
+    (the tests compare them on real text and on every code point). That option is the
+    difference to its default: here the characters "[SEP]" in a text are three words
+    like any others, so nobody who types text can place a special token.
+
+    Bytes that are not UTF-8, NUL and other control characters are dropped. A text
+    without words gives an empty row. A word longer than 100 characters is `[UNK]`.
+
+    Args:
+        vocabulary: str, path or list of str. Path of a `vocab.txt`, or its pieces.
+            `[PAD]`, `[UNK]`, `[CLS]` and `[SEP]` must be among them.
+        lowercase: bool. True for uncased vocabularies.
+        strip_accents: bool or None. None means the value of `lowercase`.
+
+    Call arguments:
+        texts: string tensor `(batch_size,)`, or a str or a list of str.
+
+    Returns:
+        int32 `tf.RaggedTensor`, `(batch_size, None)`, without special tokens.
+
+    Raises:
+        ValueError: if the vocabulary is unusable.
+        TypeError: if `texts` does not hold strings.
+
+    Example:
+
+    ```python
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "wind", "##mill", "##s", "."]
+    WordPieceTokenizer(pieces)("Windmills.")  # [[4, 5, 6, 7]]
+    ```
+    """
+
+    def __init__(self, vocabulary, lowercase=True, strip_accents=None, **kwargs):
+        super().__init__(**kwargs)
+        # The arguments are strings: Keras must not cast them to the layer's dtype.
+        self._convert_input_args = False
+        self._allow_non_tensor_positional_args = True
+        self.supports_jit = False
+
+        if isinstance(vocabulary, (str, os.PathLike)):
+            vocabulary = load_vocabulary(vocabulary)
+        else:
+            vocabulary = check_vocabulary(vocabulary)
+        self.vocabulary = tuple(vocabulary)
+        self.lowercase = bool(lowercase)
+        self.strip_accents = strip_accents
+        self._ids = {piece: index for index, piece in enumerate(self.vocabulary)}
+        with tf.init_scope():
+            self._wordpiece = tf_text.FastWordpieceTokenizer(
+                list(self.vocabulary),
+                token_out_type=tf.int32,
+                # Counted in bytes there, in characters by BERT: `call` counts.
+                max_bytes_per_word=4 * _MAX_CHARACTERS_PER_WORD,
+                no_pretokenization=True,
+                support_detokenization=True,
+            )
+        self.built = True
+
+    @property
+    def vocabulary_size(self):
+        """Number of word pieces."""
+        return len(self.vocabulary)
+
+    @property
+    def pad_id(self):
+        """Id of `[PAD]`."""
+        return self._ids["[PAD]"]
+
+    @property
+    def unk_id(self):
+        """Id of `[UNK]`."""
+        return self._ids["[UNK]"]
+
+    @property
+    def cls_id(self):
+        """Id of `[CLS]`."""
+        return self._ids["[CLS]"]
+
+    @property
+    def sep_id(self):
+        """Id of `[SEP]`."""
+        return self._ids["[SEP]"]
+
+    @property
+    def mask_id(self):
+        """Id of `[MASK]`, or None where the vocabulary has none."""
+        return self._ids.get("[MASK]")
+
+    def call(self, texts):
+        words = split_words(to_string_tensor(texts), self.lowercase, self.strip_accents)
+        lengths = tf.strings.length(words.flat_values, unit="UTF8_CHAR")
+        words = words.with_flat_values(
+            tf.where(lengths > _MAX_CHARACTERS_PER_WORD, "[UNK]", words.flat_values)
+        )
+        return self._wordpiece.tokenize(words).merge_dims(-2, -1)
+
+    def detokenize(self, token_ids):
+        """Joins word pieces to text: words with one space between them.
+
+        Args:
+            token_ids: int tensor or `tf.RaggedTensor`, `(batch_size, None)`, or a
+                list of lists of int. Special tokens are kept.
+
+        Returns:
+            string tensor, `(batch_size,)`.
+
+        Raises:
+            tf.errors.InvalidArgumentError: if there is no such id.
+        """
+        if not tf.is_tensor(token_ids):
+            token_ids = tf.ragged.constant(token_ids, dtype=tf.int32, ragged_rank=1)
+        if not isinstance(token_ids, tf.RaggedTensor):
+            token_ids = tf.RaggedTensor.from_tensor(token_ids)
+        ids = token_ids.flat_values
+        # TF Text's operation reads past its table, and crashes, on other ids.
+        valid = tf.debugging.assert_equal(
+            (ids >= 0) & (ids < self.vocabulary_size),
+            True,
+            f"`token_ids` must be from 0 to {self.vocabulary_size - 1}.",
+        )
+        with tf.control_dependencies([valid] if valid is not None else []):
+            token_ids = token_ids.with_flat_values(tf.identity(ids))
+        return self._wordpiece.detokenize(token_ids)
+
+    def token_to_id(self, token):
+        """Returns the id of one word piece.
+
+        Raises:
+            KeyError: if the vocabulary does not hold it.
+        """
+        if token not in self._ids:
+            raise KeyError(
+                f"{token!r} is not in the vocabulary of {self.vocabulary_size} pieces. "
+                "Call the layer to tokenize text."
+            )
+        return self._ids[token]
+
+    def id_to_token(self, token_id):
+        """Returns the word piece of one id.
+
+        Raises:
+            IndexError: if there is no such id.
+        """
+        if not 0 <= token_id < self.vocabulary_size:
+            raise IndexError(
+                f"Ids run from 0 to {self.vocabulary_size - 1}. Received: {token_id}."
+            )
+        return self.vocabulary[token_id]
+
+    def get_config(self):
+        # The pieces, not the path: a saved model must not need the file.
+        return {
+            **super().get_config(),
+            "vocabulary": list(self.vocabulary),
+            "lowercase": self.lowercase,
+            "strip_accents": self.strip_accents,
+        }

@@ -1,0 +1,48 @@
+"""Markers, what runs by default, and the folder of real data."""
+
+import os
+import pathlib
+
+# Before TensorFlow is imported by anything: its C++ side logs from then on.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import pytest  # noqa: E402
+
+MARKERS = {
+    "slow": "real data, real weights, or more than about 10 seconds",
+    "benchmark": "measures time; runs only when -m names it",
+    "gpu": "needs a GPU; runs only when -m names it",
+}
+ON_REQUEST = ("benchmark", "gpu")
+
+
+def pytest_configure(config):
+    for name, meaning in MARKERS.items():
+        config.addinivalue_line("markers", f"{name}: {meaning}")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leaves out what runs on request, unless `-m` asks for it by name.
+
+    So `-m "not slow"` runs no benchmark either, and `-m gpu` runs the GPU tests.
+    """
+    left_out = {name for name in ON_REQUEST if name not in config.option.markexpr}
+    deselected = [item for item in items if _markers(item) & left_out]
+    if deselected:
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = [item for item in items if not _markers(item) & left_out]
+
+
+def _markers(item):
+    return {marker.name for marker in item.iter_markers()}
+
+
+@pytest.fixture(scope="session")
+def data_dir():
+    """`pathlib.Path` of the real data, from RECBERT_DATA_DIR."""
+    folder = os.environ.get("RECBERT_DATA_DIR")
+    if not folder:
+        pytest.skip("needs real data: set RECBERT_DATA_DIR to a folder that holds it")
+    if not pathlib.Path(folder).is_dir():
+        pytest.skip(f"needs real data: RECBERT_DATA_DIR={folder} is no folder")
+    return pathlib.Path(folder)

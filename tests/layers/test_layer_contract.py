@@ -1,0 +1,117 @@
+"""Every public layer passes the contract; a layer without a case fails."""
+
+import numpy as np
+import pytest
+from harness import ragged_mask, run_layer_contract
+
+import keras_recbert
+
+RNG = np.random.default_rng(0)
+HIDDEN = RNG.normal(size=(3, 7, 12)).astype("float32")
+PADDING_MASK = ragged_mask((7, 4, 1), 7)
+SEQUENCE = {"inputs": HIDDEN, "padding_mask": PADDING_MASK}
+TOKENS = {
+    "token_ids": RNG.integers(0, 11, (3, 7)).astype("int32"),
+    "segment_ids": RNG.integers(0, 3, (3, 7)).astype("int32"),
+}
+
+# (layer, arguments, inputs[, width of the output])
+CASES = [
+    (
+        "BertEmbeddings",
+        {
+            "vocabulary_size": 11,
+            "hidden_dim": 12,
+            "max_sequence_length": 9,
+            "num_segments": 3,
+            "dropout": 0.3,
+        },
+        TOKENS,
+        12,
+    ),
+    ("BidirectionalLSTM", {"units": 5}, SEQUENCE, 10),
+    ("BidirectionalLSTM", {"units": 5}, {"inputs": HIDDEN}, 10),
+    ("BLSTMBlock", {"recurrent_dim": 5, "dropout": 0.3}, SEQUENCE),
+    ("FeedForward", {"intermediate_dim": 20}, {"inputs": HIDDEN}),
+    ("SelfAttention", {"num_heads": 3, "dropout": 0.3}, SEQUENCE),
+    (
+        "SelfAttention",
+        {
+            "num_heads": 2,
+            "dropout": 0.3,
+            "relative_attention_bias": True,
+            "causal": True,
+        },
+        SEQUENCE,
+    ),
+    ("SwishRNN", {"recurrent_dim": 20}, {"inputs": HIDDEN}),
+    ("SwishRNN", {"recurrent_dim": 20, "step_size": 2, "gate": "sigmoid"}, SEQUENCE),
+    (
+        "SwishRNNBlock",
+        {"num_heads": 3, "recurrent_dim": 20, "step_size": 4, "dropout": 0.3},
+        SEQUENCE,
+    ),
+    (
+        "TransBLSTMBlock",
+        {"num_heads": 3, "recurrent_dim": 5, "variant": 1, "dropout": 0.3},
+        SEQUENCE,
+    ),
+    (
+        "TransBLSTMBlock",
+        {
+            "num_heads": 3,
+            "recurrent_dim": 5,
+            "intermediate_dim": 20,
+            "variant": 2,
+            "dropout": 0.3,
+        },
+        SEQUENCE,
+    ),
+    (
+        "TransBLSTMBlock",  # half the width: no projection
+        {"num_heads": 3, "recurrent_dim": 6, "intermediate_dim": 20, "dropout": 0.3},
+        SEQUENCE,
+    ),
+    (
+        "TransformerBlock",
+        {"num_heads": 3, "intermediate_dim": 20, "dropout": 0.3},
+        SEQUENCE,
+    ),
+    (
+        "TransformerBlock",
+        {
+            "num_heads": 3,
+            "intermediate_dim": 20,
+            "dropout": 0.3,
+            "relative_attention_bias": True,
+            "causal": True,
+        },
+        SEQUENCE,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    "case", CASES, ids=[f"{case[0]}-{number}" for number, case in enumerate(CASES)]
+)
+def test_layer_keeps_the_contract(case, tmp_path):
+    name, config, inputs, *output_dim = case
+    cls = getattr(keras_recbert.layers, name)
+    run_layer_contract(cls, config, inputs, tmp_path, *output_dim)
+
+
+def test_every_public_layer_has_a_case():
+    assert {case[0] for case in CASES} == set(keras_recbert.layers.__all__)
+
+
+def test_unknown_layer_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="has no attribute 'Attention'"):
+        keras_recbert.layers.Attention  # noqa: B018
+
+
+@pytest.mark.parametrize("name", keras_recbert.layers.__all__)
+def test_public_layer_is_registered_under_the_package(name):
+    import keras
+
+    cls = getattr(keras_recbert.layers, name)
+    assert keras.saving.get_registered_name(cls) == f"keras_recbert>{name}"

@@ -1,0 +1,57 @@
+"""Every registered encoder passes the contract; new names join by registering."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from harness import SHRUNK, build_shrunk, run_model_contract, token_batch
+
+import keras_recbert
+from keras_recbert.models.backbone import BLOCK_ARGUMENTS
+
+NAMES = keras_recbert.list_models()
+
+
+def _architecture(name):
+    """What is left of a card's sizes once the shrunk ones replace them."""
+    sizes = keras_recbert.get_card(name).sizes
+    return str(sorted({**sizes, **SHRUNK[sizes["block"]]}.items(), key=str))
+
+
+def _first(name):
+    """The first name that shrinks to the same encoder, such as `bert_tiny`."""
+    return next(one for one in NAMES if _architecture(one) == _architecture(name))
+
+
+@functools.cache
+def _shrunk_outputs(name):
+    encoder = build_shrunk(name)
+    config = {**encoder.get_config(), "name": None}
+    return config, [x.numpy() for x in tf.nest.flatten(encoder(token_batch()))]
+
+
+@pytest.mark.parametrize(
+    "name",
+    # Shrunk, `bert_large` is `bert_tiny`: the test below proves it, and the fast
+    # suite runs the contract once for each architecture.
+    [
+        pytest.param(name, marks=() if _first(name) == name else pytest.mark.slow)
+        for name in NAMES
+    ],
+)
+def test_encoder_keeps_the_contract(name, tmp_path):
+    run_model_contract(name, tmp_path)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if _first(name) != name])
+def test_sizes_of_one_architecture_shrink_to_the_same_encoder(name):
+    config, outputs = _shrunk_outputs(name)
+    first_config, first_outputs = _shrunk_outputs(_first(name))
+    assert config == first_config
+    for output, first_output in zip(outputs, first_outputs, strict=True):
+        np.testing.assert_array_equal(output, first_output)
+
+
+def test_every_kind_of_block_can_be_shrunk():
+    assert set(SHRUNK) == set(BLOCK_ARGUMENTS)

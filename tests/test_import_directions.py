@@ -1,0 +1,93 @@
+"""Imports inside the package go one way: what is lower never imports higher."""
+
+import ast
+import graphlib
+import pathlib
+
+import pytest
+
+import keras_recbert
+
+PACKAGE = pathlib.Path(keras_recbert.__file__).parent
+MODELS = {"ops", "layers", "models"}
+
+# Who may import whom. A part that is missing here fails the test below.
+ARROWS = {
+    "ops": set(),
+    "text": set(),
+    "metrics": set(),
+    "layers": {"ops"},
+    "models": {"ops", "layers"},
+    "config": {"models"},  # the registry, which loads no TensorFlow
+    "data": {"text"},
+    # Below the tasks: `model.export_savedmodel(path)` is a method of theirs.
+    "serving": {"text", *MODELS},
+    "tasks": {"text", "metrics", "serving", *MODELS},
+    "builder": {"tasks", *MODELS},
+    "__init__": {"builder", "models"},
+    "train": {"__init__", "config", "data", "metrics", "tasks", "text", *MODELS},
+}
+ANYTHING = {"cli", "__main__"}
+
+
+def part_of(path):
+    """`layers` for `layers/swish_rnn.py`, `builder` for `builder.py`."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported_parts(path):
+    """Parts of the package that a file imports, anywhere in it.
+
+    `from keras_recbert import x` counts as the part `x`, if that is one, and as the
+    whole package otherwise.
+    """
+    parts = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: import by full name"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            top, *rest = name.split(".")
+            if top == PACKAGE.name:
+                known = rest and (rest[0] in ARROWS or rest[0] in ANYTHING)
+                parts.add(rest[0] if known else "__init__")
+    return parts
+
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize(
+    "path", FILES, ids=[str(p.relative_to(PACKAGE)) for p in FILES]
+)
+def test_file_imports_nothing_above_it(path):
+    part = part_of(path)
+    if part in ANYTHING:
+        return
+    assert part in ARROWS, f"say in ARROWS what {part!r} may import"
+    wrong = imported_parts(path) - ARROWS[part] - {part}
+    assert not wrong, f"{part!r} may not import {sorted(wrong)}"
+
+
+def test_arrows_never_turn_back():
+    tuple(graphlib.TopologicalSorter(ARROWS).static_order())  # raises on a cycle
+
+
+def test_the_check_sees_every_form_of_import(tmp_path):
+    file = tmp_path / "some.py"
+    file.write_text(
+        "import keras\n"
+        "import keras_recbert.data.glue\n"
+        "from keras_recbert import train\n"
+        "def later():\n"
+        "    from keras_recbert.tasks.text_model import TextModel\n"
+    )
+    assert imported_parts(file) == {"data", "train", "tasks"}
+    file.write_text("from keras_recbert import build\n")
+    assert imported_parts(file) == {"__init__"}
+    file.write_text("from ..train import fit\n")
+    with pytest.raises(AssertionError, match="some.py:1: import by full name"):
+        imported_parts(file)

@@ -1,0 +1,41 @@
+"""The README tells the truth: its code runs, its test line is CI's, its table fits."""
+
+import pathlib
+import re
+
+import keras_recbert
+
+ROOT = pathlib.Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_python_blocks_run_one_after_the_other(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    namespace = {}
+    for block in blocks("python"):
+        exec(compile(block, "README.md", "exec"), namespace)
+    assert "label_names" in namespace["answer"]
+    assert (tmp_path / "film_model" / "saved_model.pb").is_file()
+    assert capsys.readouterr().out
+
+
+def test_ten_lines_are_ten_lines():
+    code = [line for line in blocks("python")[0].splitlines() if line.strip()]
+    assert len(code) <= 11  # one call stands on two lines
+
+
+def test_ci_runs_the_test_line():
+    (line,) = [b.strip() for b in blocks("bash") if b.strip().endswith("pytest")]
+    assert line in (ROOT / ".ci" / "run").read_text().splitlines()
+
+
+def test_table_lists_every_model_with_its_count():
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([\d,]+) \|", README, re.MULTILINE))
+    assert rows == {
+        name: f"{keras_recbert.get_card(name).num_parameters:,}"
+        for name in keras_recbert.list_models()
+    }
