@@ -1,5 +1,6 @@
 """The command `recbert`."""
 
+import argparse
 import inspect
 import os
 import sys
@@ -89,10 +90,11 @@ def export(
     """
     from keras_recbert.tasks.loading import load_model
 
-    load_model(model).export_savedmodel(
-        output, num_texts=num_texts, overwrite=overwrite
-    )
-    print(f"Wrote {output}. Ask it: recbert predict {output} 'a sentence'")
+    loaded = load_model(model)
+    loaded.export_savedmodel(output, num_texts=num_texts, overwrite=overwrite)
+    is_pair = (num_texts or loaded.num_texts) == 2
+    texts = "'a text' 'another' --pairs" if is_pair else "'a sentence'"
+    print(f"Wrote {output}. Ask it: recbert predict {output} {texts}")
 
 
 def predict(
@@ -172,13 +174,12 @@ def main(argv=None):
 
 def _fine_tuning_config(argv):
     """`FineTuningConfig` from flags, on top of a `--recipe` if one is named."""
-    default = FineTuningConfig()
-    if "--recipe" in argv:
-        index = argv.index("--recipe")
-        if index + 1 == len(argv):
-            raise ValueError("--recipe needs the path of a YAML file.")
-        default = read_recipe(argv[index + 1])
-        argv = argv[:index] + argv[index + 2 :]
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--recipe", nargs="?", const="")
+    known, argv = parser.parse_known_args(argv)
+    if known.recipe == "":
+        raise ValueError("--recipe needs the path of a YAML file.")
+    default = read_recipe(known.recipe) if known.recipe else FineTuningConfig()
     return tyro.cli(
         FineTuningConfig,
         prog="recbert finetune",

@@ -109,14 +109,18 @@ def read_recipe(path):
     Raises:
         FileNotFoundError: if there is no such file.
         ValueError: naming file and key, if a key is unknown or a value is of the
-            wrong type.
+            wrong type or out of range; naming file and line, if it is no YAML.
     """
     import yaml
 
     path = pathlib.Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"There is no recipe {path}.")
-    values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{path}: not valid YAML: {reason}.") from error
     if not isinstance(values, dict):
         raise ValueError(f"{path}: a recipe is a mapping of keys to values.")
     values.pop("measured", None)
@@ -137,14 +141,17 @@ def read_recipe(path):
                     else ""
                 )
             )
-    return FineTuningConfig(**values)
+    try:
+        return FineTuningConfig(**values)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def _is_of(value, kind):
     if kind is float:
         kind = int | float
     elif typing.get_origin(kind) is dict:
-        kind = dict
+        return isinstance(value, dict) and all(isinstance(key, str) for key in value)
     return isinstance(value, kind) and not (
         isinstance(value, bool) and kind is not bool
     )

@@ -108,7 +108,7 @@ def assert_every_weight_learns(module, *args, **kwargs):
 # Layers ------------------------------------------------------------------------
 
 
-def run_layer_contract(cls, config, inputs, tmp_path, output_dim=None):
+def run_layer_contract(cls, config, inputs, tmp_path, output_shape=None):
     """Checks one public layer.
 
     Args:
@@ -116,7 +116,7 @@ def run_layer_contract(cls, config, inputs, tmp_path, output_dim=None):
         config: dict. Arguments of its constructor, without `dtype`.
         inputs: dict of arrays: its call arguments, in their order. Floats float32.
         tmp_path: pathlib.Path. Where a model may be saved.
-        output_dim: int. Width of the output; default: width of the first input.
+        output_shape: tuple. Shape of the output; default: shape of the first input.
     """
     keras.utils.set_random_seed(0)
     layer = cls(**config)
@@ -126,8 +126,7 @@ def run_layer_contract(cls, config, inputs, tmp_path, output_dim=None):
     expected = layer(*inputs.values()).numpy()
 
     # Shape, dtype, finite numbers.
-    output_dim = output_dim or first.shape[-1]
-    assert expected.shape == (*first.shape[:2], output_dim)
+    assert expected.shape == (output_shape or first.shape)
     assert expected.dtype == "float32"
     assert np.all(np.isfinite(expected))
     promised = layer.compute_output_shape(*(x.shape for x in inputs.values()))
@@ -161,7 +160,7 @@ def _check_layer_modes(layer, inputs, expected, tmp_path):
         for key, value in inputs.items()
     }
     output = layer(*symbols.values())
-    assert output.shape == (None, None, expected.shape[-1])
+    assert output.shape == (*[None] * (expected.ndim - 1), expected.shape[-1])
     assert output.dtype == expected.dtype
     model = keras.Model(symbols, output)
     assert_close(model(inputs), expected, 1e-6, "symbolic and eager outputs")

@@ -1,5 +1,7 @@
 """Initial values shared by the layers, and checks of their sizes."""
 
+from numbers import Integral
+
 import keras
 
 
@@ -11,7 +13,7 @@ def bert_initializer():
 def check_positive(**sizes):
     """Raises `ValueError` for a size that is no positive whole number."""
     for name, size in sizes.items():
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
             raise ValueError(
                 f"`{name}` must be a whole number of at least 1. "
                 f"Received: {name}={size!r}."

@@ -15,8 +15,11 @@ def print_answers(path, texts, pairs=False):
 
     Raises:
         FileNotFoundError: if there is no SavedModel.
-        ValueError: if the model takes another number of texts an example.
+        ValueError: if there are no texts, or the model takes another number of
+            texts an example.
     """
+    if not texts:
+        raise ValueError("There is nothing to ask: give one text or more.")
     if pairs and len(texts) % 2:
         raise ValueError(
             f"Pairs need an even number of texts. Received: {len(texts)} texts."
@@ -54,5 +57,6 @@ def format_answers(rows, outputs):
             label = outputs["label"][index]
             label = label.decode("utf-8") if isinstance(label, bytes) else label
             answer = f"{label:>14} {100 * max(score):5.1f} %"
-        lines.append(f"{answer}  {' | '.join(row)}")
+        texts = " | ".join(" ".join(text.splitlines()) for text in row)
+        lines.append(f"{answer}  {texts}")
     return lines

@@ -34,7 +34,8 @@ def write_savedmodel(
 
     Raises:
         ValueError: if `num_texts` is neither 1 nor 2.
-        FileExistsError: if `path` exists and `overwrite` is False.
+        FileExistsError: if `path` exists and `overwrite` is False, or it is something
+            else than a SavedModel.
     """
     if num_texts not in (1, 2):
         raise ValueError(f"`num_texts` must be 1 or 2. Received: {num_texts!r}.")
@@ -43,6 +44,10 @@ def write_savedmodel(
         raise FileExistsError(
             f"{path} exists already. Choose another folder, or pass overwrite=True "
             "(--overwrite) to replace it."
+        )
+    if _holds_something_else(path):
+        raise FileExistsError(
+            f"{path} holds no SavedModel, so it is not replaced. Choose another folder."
         )
     pad_id = preprocessor.tokenizer.pad_id
 
@@ -85,6 +90,12 @@ def write_savedmodel(
         if path.exists():
             shutil.rmtree(path)
         written.rename(path)
+
+
+def _holds_something_else(path):
+    if path.is_dir():
+        return any(path.iterdir()) and not (path / "saved_model.pb").is_file()
+    return path.exists()
 
 
 def read_savedmodel(path):

@@ -11,10 +11,23 @@ PACK_CHUNK = 2048  # texts tokenized at a time; bounds the padded copy in memory
 def is_packed(x):
     """Whether `x` is a dict of ids, or a dataset of them."""
     if isinstance(x, tf.data.Dataset):
-        return not any(
-            spec.dtype == tf.string for spec in tf.nest.flatten(x.element_spec)
-        )
+        return tf.nest.flatten(x.element_spec)[0].dtype != tf.string
     return isinstance(x, dict)
+
+
+def check_labelled(dataset):
+    """Raises `ValueError` for a dataset whose elements hold no labels."""
+    spec = dataset.element_spec
+    if not isinstance(spec, tuple) or len(spec) < 2 or _is_text(spec[1]):
+        raise ValueError(
+            "The elements of a dataset to learn from or to score are (text, label) or "
+            "((text, text), label), with numbers as labels. Received elements of "
+            f"{spec}."
+        )
+
+
+def _is_text(spec):
+    return getattr(spec, "dtype", None) == tf.string
 
 
 def columns(texts):
@@ -148,7 +161,7 @@ def packed_dataset(preprocessor, dataset, batch_size):
             return (element,), None  # a text
         if isinstance(element[0], tuple):
             return element[0], element[1:]  # a pair, labels
-        if element[1].dtype == tf.string:
+        if _is_text(element[1]):
             return element, None  # a pair
         return element[:1], element[1:]  # a text, labels
 

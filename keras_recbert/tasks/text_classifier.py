@@ -63,6 +63,15 @@ class TextClassifier(TextModel):
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         return loss, [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
 
+    def _is_label(self, label):
+        return label.dtype.kind in "biuf" and label in range(self.num_classes)
+
+    def _valid_labels(self):
+        return (
+            f"whole numbers from 0 to {self.num_classes - 1}, the positions of the "
+            f"classes in {self.label_names}"
+        )
+
     def answer(self, logits):
         """Probabilities and names: what the SavedModel gives.
 

@@ -1,6 +1,7 @@
 """What models that read raw texts have in common."""
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_recbert.layers.mean_pooling import MeanPooling
@@ -14,6 +15,7 @@ from keras_recbert.serving.savedmodel import write_savedmodel
 from keras_recbert.tasks.fine_tuning_optimizer import fine_tuning_optimizer
 from keras_recbert.tasks.text_batches import (
     bucketed_batches,
+    check_labelled,
     is_packed,
     ordered_batches,
     packed_dataset,
@@ -194,6 +196,7 @@ class TextModel(keras.Model):
             ValueError: if texts come without a vocabulary, are no strings, or do
                 not match the labels in number.
         """
+        self._check_labels(x, y)
         self._notice_texts(x)
         if not is_packed(x) and not isinstance(x, tf.data.Dataset):
             self._need_preprocessor()
@@ -233,6 +236,7 @@ class TextModel(keras.Model):
         if not self.compiled:
             self.compile_for_fine_tuning(1)
             self._fit_optimizer = self.optimizer
+        self._check_labels(x, y)
         if not is_packed(x) and not isinstance(x, tf.data.Dataset):
             x = self._ordered(x, (y, sample_weight), batch_size)
             y = sample_weight = batch_size = None
@@ -311,6 +315,33 @@ class TextModel(keras.Model):
         model.num_texts = num_texts
         return model
 
+    def _check_labels(self, x, y):
+        """Raises `ValueError` for labels that the default loss cannot read."""
+        if isinstance(x, tf.data.Dataset):
+            check_labelled(x)
+            return
+        if y is None:
+            raise ValueError(
+                "`y` must hold the labels, (num_examples,). Received: None. `predict` "
+                "needs no labels."
+            )
+        labels = np.asarray(y)
+        if labels.ndim == 1:  # others are for a loss of the user's own
+            bad = np.flatnonzero([not self._is_label(label) for label in labels])
+            if len(bad):
+                raise ValueError(
+                    f"`y` must hold {self._valid_labels()}. "
+                    f"Received: {labels[bad[0]].item()!r} at index {bad[0]}."
+                )
+
+    def _is_label(self, label):
+        """Whether a NumPy scalar can be a label."""
+        raise NotImplementedError
+
+    def _valid_labels(self):
+        """What labels are, in words."""
+        raise NotImplementedError
+
     def _notice_texts(self, x):
         if is_packed(x):
             return  # ids do not say it
@@ -340,8 +371,10 @@ class TextModel(keras.Model):
 
     def _validation(self, data, batch_size):
         if isinstance(data, tf.data.Dataset):
+            self._check_labels(data, None)
             return self._packed(data, batch_size)
         x, *targets = data
+        self._check_labels(x, *targets[:1])
         return data if is_packed(x) else self._ordered(x, targets, batch_size)
 
 

@@ -1,6 +1,7 @@
 """A score for texts and pairs of texts."""
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_recbert.tasks.text_model import TextModel
@@ -36,6 +37,12 @@ class TextRegressor(TextModel):
 
     def _default_loss_and_metrics(self):
         return keras.losses.MeanSquaredError(), [keras.metrics.MeanSquaredError("mse")]
+
+    def _is_label(self, label):
+        return label.dtype.kind in "biuf" and np.isfinite(label)
+
+    def _valid_labels(self):
+        return "finite numbers"
 
     def answer(self, logits):
         """What the SavedModel gives: `scores`, float32 `(batch_size,)`."""

@@ -1,5 +1,8 @@
 """Callbacks of a training run."""
 
+import csv
+import pathlib
+
 import keras
 import numpy as np
 
@@ -15,7 +18,6 @@ class DevScores(keras.callbacks.Callback):
     Args:
         splits: dict of split name to `(batches, labels)`.
         metrics: sequence of metric names.
-        batch_size: int. Only used for packed ids that are no dataset.
     """
 
     def __init__(self, splits, metrics):
@@ -32,11 +34,88 @@ class DevScores(keras.callbacks.Callback):
                 logs[f"{split}_{name}"] = score
 
 
+class EpochLogs(keras.callbacks.Callback):
+    """Keeps the logs of all epochs in a CSV file, across a stop too.
+
+    `keras.callbacks.CSVLogger` adds a column `val_...` for every score, and does not
+    read back what it wrote before a stop. Put this one before `BackupAndRestore`.
+
+    Args:
+        path: path of the CSV, one row an epoch; written whole, then renamed.
+        epochs_done: int. Epochs before the stop; that many rows are read back.
+
+    Attributes:
+        history: dict of name to list of float, one an epoch.
+
+    Raises:
+        ValueError: if the file lacks rows of the epochs before the stop.
+    """
+
+    def __init__(self, path, epochs_done=0):
+        super().__init__()
+        self.path = pathlib.Path(path)
+        self.history = {}
+        if epochs_done:
+            self._read(epochs_done)
+
+    def on_epoch_end(self, epoch, logs=None):
+        for name, value in logs.items():
+            self.history.setdefault(name, []).append(float(value))
+        temporary = self.path.with_name(f".{self.path.name}")
+        with temporary.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(["epoch", *self.history])
+            rows = zip(*self.history.values(), strict=True)
+            writer.writerows([number, *row] for number, row in enumerate(rows, start=1))
+        temporary.rename(self.path)
+
+    def _read(self, epochs_done):
+        rows = []
+        if self.path.is_file():
+            with self.path.open(newline="", encoding="utf-8") as file:
+                rows = list(csv.DictReader(file))[:epochs_done]
+        if len(rows) < epochs_done:
+            raise ValueError(
+                f"The run was stopped after epoch {epochs_done}, but {self.path} has "
+                f"{len(rows)} epochs. Remove the folder backup beside it to start anew."
+            )
+        for name in rows[0]:
+            if name != "epoch":
+                self.history[name] = [float(row[name]) for row in rows]
+
+
+class EpochSeeds(keras.callbacks.Callback):
+    """Makes the dropout of an epoch depend on nothing but the seed and its number.
+
+    Weight files hold no state of random generators, so a run that goes on after a
+    stop would drop other units than one that was not stopped.
+    """
+
+    def on_train_begin(self, logs=None):
+        self._first = [
+            (variable, variable.numpy())
+            for variable in self.model.non_trainable_variables
+            if variable.name == "seed_generator_state"
+        ]
+
+    def on_epoch_begin(self, epoch, logs=None):
+        for variable, (seed, counter) in self._first:
+            # More steps than any epoch has between the counters of two epochs.
+            variable.assign([seed, (int(counter) + epoch * 2**24) % 2**32])
+
+
 class TrainingLoss(keras.callbacks.Callback):
     """Keeps the training loss during the epochs, for the learning curve.
 
+    Keras logs the mean since the epoch began. This takes it apart into the means of
+    `every` steps, as if all batches were of one size.
+
     Args:
         every: int. Steps between two readings.
+
+    Attributes:
+        steps: list of int, steps since the run began.
+        losses: list of float, mean loss of the steps since the reading before.
     """
 
     def __init__(self, every=20):
@@ -46,11 +125,22 @@ class TrainingLoss(keras.callbacks.Callback):
         self.losses = []
         self._step = 0
 
+    def on_train_begin(self, logs=None):
+        self._step = int(self.model.optimizer.iterations)  # not 0 after a stop
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._read_batches, self._read_total = 0, 0.0
+
     def on_train_batch_end(self, batch, logs=None):
         self._step += 1
-        if self._step % self.every == 0:
+        batches = batch + 1
+        if batches % self.every == 0:
+            total = float(logs["loss"]) * batches
             self.steps.append(self._step)
-            self.losses.append(float(logs["loss"]))  # mean since the epoch began
+            self.losses.append(
+                (total - self._read_total) / (batches - self._read_batches)
+            )
+            self._read_batches, self._read_total = batches, total
 
 
 def class_ids(logits):

@@ -12,7 +12,7 @@ from keras_recbert.models.registry import get_card
 from keras_recbert.serving.answers import format_answers
 from keras_recbert.serving.clean_process import ask_in_clean_process
 from keras_recbert.train.baselines import bag_of_words_accuracy, majority_accuracy
-from keras_recbert.train.training_run import TrainingTask, train
+from keras_recbert.train.training_run import RUN_FILES, TrainingTask, train
 
 DEFAULT_QUESTIONS = (
     "Return the number of items in the queue.",
@@ -108,13 +108,16 @@ def quickstart(model, questions, output_dir, seed):
 def _fresh(output_dir):
     """An output folder without what an earlier quick start left there."""
     folder = pathlib.Path(output_dir)
-    if folder.is_dir() and any(folder.iterdir()):
-        if not (folder / "vocab.txt").is_file():
-            raise FileExistsError(
-                f"{folder} holds something that no quick start wrote. Choose another "
-                "folder with --output-dir."
-            )
-        shutil.rmtree(folder)
+    if not folder.exists():
+        return folder
+    found = {path.name for path in folder.iterdir()} if folder.is_dir() else {"a file"}
+    foreign = sorted(found - set(RUN_FILES))
+    if foreign:
+        raise FileExistsError(
+            f"{folder} holds something that no quick start wrote: {foreign[0]}. Choose "
+            "another folder with --output-dir."
+        )
+    shutil.rmtree(folder)
     return folder
 
 

@@ -37,3 +37,35 @@ def make_strategy(name="auto"):
             f"{[device.name for device in devices]}. Use strategy='auto'."
         )
     return tf.distribute.MirroredStrategy([device.name for device in devices])
+
+
+def even_batches(batches, strategy):
+    """Fills batches up so that the devices of a strategy share them equally.
+
+    Keras averages over devices, whatever their shares, and stops at a batch that it
+    cannot share equally. The rows added weigh nothing and the real ones so much that
+    the loss stays the mean over the real rows.
+
+    Args:
+        batches: `tf.data.Dataset` of `(features, labels)`.
+        strategy: `tf.distribute.Strategy`.
+
+    Returns:
+        `batches` for one device, else a dataset of `(features, labels, weights)`.
+    """
+    num_devices = strategy.num_replicas_in_sync
+    if num_devices == 1:
+        return batches
+
+    def fill(features, labels):
+        num_real = tf.shape(labels)[0]
+        num_rows = -(-num_real // num_devices) * num_devices
+        rows = tf.range(num_rows)
+        weight = tf.cast(num_rows / num_real, tf.float32)
+        weights = tf.where(rows < num_real, weight, 0.0)
+        features, labels = tf.nest.map_structure(
+            lambda values: tf.gather(values, rows % num_real), (features, labels)
+        )
+        return features, labels, weights
+
+    return batches.map(fill, num_parallel_calls=tf.data.AUTOTUNE)

@@ -18,9 +18,22 @@ from keras_recbert.text.vocabulary import (
     load_vocabulary,
     save_vocabulary,
 )
-from keras_recbert.train.callbacks import DevScores, TrainingLoss
+from keras_recbert.train.callbacks import DevScores, EpochLogs, EpochSeeds, TrainingLoss
 from keras_recbert.train.learning_curve import save_learning_curve
-from keras_recbert.train.strategy import make_strategy
+from keras_recbert.train.strategy import even_batches, make_strategy
+
+# What `train` writes, and nothing else.
+RUN_FILES = (
+    "vocab.txt",
+    "best.weights.h5",
+    "model.keras",
+    "savedmodel",
+    "history.csv",
+    "learning_curve.png",
+    "tensorboard",
+    "results.json",
+    "backup",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +76,7 @@ def train(config, task, train_examples, dev_examples, corpus=None, notes=()):
     keras.utils.set_random_seed(config.seed)
     folder = pathlib.Path(config.run_dir())
     folder.mkdir(parents=True, exist_ok=True)
+    epochs_done = _epochs_done(folder, config)
     if config.limit is not None:
         train_examples = train_examples.take(
             range(min(config.limit, len(train_examples)))
@@ -95,10 +109,15 @@ def train(config, task, train_examples, dev_examples, corpus=None, notes=()):
         )
         for split, examples in dev_examples.items()
     }
+    # One endless stream, so that a run that was stopped goes on where it was: each
+    # pass over the examples has an order of its own.
+    stream = even_batches(batches, strategy).repeat().skip(epochs_done * steps)
     monitor = f"{next(iter(dev))}_{task.main_metric}"
+    epoch_logs = EpochLogs(folder / "history.csv", epochs_done)
     best_weights = folder / "best.weights.h5"
     training_loss = TrainingLoss(every=max(1, steps * config.epochs // 200))
     callbacks = [
+        EpochSeeds(),
         DevScores(dev, task.metrics),
         keras.callbacks.ModelCheckpoint(
             str(best_weights),
@@ -106,19 +125,22 @@ def train(config, task, train_examples, dev_examples, corpus=None, notes=()):
             mode="max",
             save_best_only=True,
             save_weights_only=True,
+            initial_value_threshold=max(epoch_logs.history.get(monitor, [-np.inf])),
         ),
+        epoch_logs,
         keras.callbacks.BackupAndRestore(str(folder / "backup")),
         keras.callbacks.TensorBoard(str(folder / "tensorboard"), profile_batch=0),
-        keras.callbacks.CSVLogger(str(folder / "history.csv")),
         training_loss,
     ]
     start = time.perf_counter()
-    history = model.fit(
-        batches,
+    model.fit(
+        stream,
         epochs=config.epochs,
+        steps_per_epoch=steps,
         callbacks=callbacks,
         verbose=1 if sys.stdout.isatty() else 2,
-    ).history
+    )
+    history = epoch_logs.history
     seconds = time.perf_counter() - start
     model.load_weights(best_weights)
     model.save(folder / "model.keras")
@@ -138,7 +160,9 @@ def train(config, task, train_examples, dev_examples, corpus=None, notes=()):
         "dev_examples": {key: len(value) for key, value in dev_examples.items()},
         "steps": steps * config.epochs,
         "seconds": seconds,
-        "examples_per_second": len(train_examples) * config.epochs / seconds,
+        "examples_per_second": len(train_examples)
+        * (config.epochs - epochs_done)
+        / seconds,
         "notes": list(notes),
         "config": dataclasses.asdict(config),
         "versions": versions(),
@@ -201,6 +225,37 @@ def write_json(path, value):
     temporary = path.with_name(f".{path.name}")
     temporary.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
     temporary.rename(path)
+
+
+def _epochs_done(folder, config):
+    """Epochs of a run that was stopped in this folder; 0 for a new run."""
+    backup = folder / "backup"
+    options = {
+        key: value
+        for key, value in dataclasses.asdict(config).items()
+        if key not in ("output_dir", "export")
+    }
+    metadata = backup / "training_metadata.json"  # Keras writes it, weights first
+    if not metadata.is_file():
+        backup.mkdir(exist_ok=True)
+        (backup / "latest.weights.h5").unlink(missing_ok=True)
+        write_json(backup / "config.json", options)
+        return 0
+    stopped = json.loads((backup / "config.json").read_text(encoding="utf-8"))
+    changed = [
+        f"{key}={stopped.get(key)!r} (now {value!r})"
+        for key, value in options.items()
+        if stopped.get(key) != value
+    ]
+    if changed:
+        raise ValueError(
+            f"{folder} holds a run that was stopped, with other options: "
+            f"{', '.join(changed)}. Repeat the options to go on with it, remove "
+            f"{backup} to start anew, or choose another output_dir."
+        )
+    epochs_done = json.loads(metadata.read_text(encoding="utf-8"))["epoch"]
+    print(f"Going on after epoch {epochs_done}.", flush=True)
+    return epochs_done
 
 
 def _vocabulary(config, folder, texts):

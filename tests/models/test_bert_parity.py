@@ -30,6 +30,8 @@ def make_pair(**sizes):
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():  # biases and norms start at 0 and 1: move them
         for parameter in theirs.parameters():
+            if parameter.ndim > 1:
+                continue
             parameter += 0.05 * torch.randn(parameter.shape, generator=generator)
     ours = keras_recbert.build("bert_base", **sizes)
     copy_weights(theirs.state_dict(), ours)

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from harness import assert_close, largest_difference
+from harness import assert_close, largest_difference, randomize
 from toy_texts import SIZES, VOCABULARY, review_pairs, reviews, tiny_model
 
 import keras_recbert
@@ -17,10 +17,11 @@ from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
 TEXTS, LABELS = reviews()
 FIRST, SECOND, SAME = review_pairs()
 QUIET = {"verbose": 0}
+CLASSIFIER = {"pooling": "mean", "dropout": 0.1, "label_names": ["bad", "good"]}
 
 
-def learn(model, epochs=8, seed=0):
-    model.compile_for_fine_tuning(epochs * 3, learning_rate=3e-2)
+def learn(model, epochs=12, seed=0):
+    model.compile_for_fine_tuning(epochs * 4, learning_rate=1e-2)
     model.fit(TEXTS, LABELS, batch_size=8, epochs=epochs, seed=seed, **QUIET)
     return model
 
@@ -28,13 +29,14 @@ def learn(model, epochs=8, seed=0):
 @pytest.fixture(scope="module")
 def classifier():
     """Trained on `TEXTS`; tests leave its weights alone."""
-    return learn(tiny_model(dropout=0.1, label_names=["bad", "good"]))
+    return learn(tiny_model(**CLASSIFIER))
 
 
 @pytest.fixture(scope="module")
 def regressor():
-    """Untrained, of pairs; compiled, as `evaluate` needs it."""
+    """Random weights, or its scores would hardly differ."""
     model = tiny_model(task="regressor")
+    randomize(model)
     model.compile_for_fine_tuning(1)
     return model
 
@@ -53,15 +55,14 @@ def ids_of(model, texts):
 def test_predict_takes_texts_in_every_form(classifier):
     expected = classifier.predict(TEXTS, **QUIET)
     assert expected.shape == (24, 2)
+    assert np.ptp(expected[:, 0]) > 1
     assert expected.dtype == "float32"
     one_by_one = [classifier(ids_of(classifier, [text]))[0] for text in TEXTS]
     forms = {
         "rows alone, in order": np.stack(one_by_one),
         "small batches": classifier.predict(TEXTS, batch_size=5, **QUIET),
         "array of str": classifier.predict(np.array(TEXTS), **QUIET),
-        "array of objects": classifier.predict(np.array(TEXTS, object), **QUIET),
         "single dataset": classifier.predict(slices(TEXTS), batch_size=7, **QUIET),
-        "batched dataset": classifier.predict(slices(TEXTS).batch(7), **QUIET),
         "dataset with labels": classifier.predict(
             slices(TEXTS, LABELS).batch(24), **QUIET
         ),
@@ -89,7 +90,8 @@ def test_predict_takes_pairs_in_every_form(regressor):
     }
     for form, scores in forms.items():
         assert_close(scores, expected, 1e-5, form)
-    assert largest_difference(expected, regressor.predict(FIRST, **QUIET)) > 1e-4
+    assert np.ptp(expected) > 0.1
+    assert largest_difference(expected, regressor.predict(FIRST, **QUIET)) > 0.1
 
 
 def test_one_text_and_one_pair_are_batches_of_one(classifier):
@@ -173,7 +175,7 @@ def test_preprocessor_shows_the_ids(classifier):
 
 
 def test_fixed_and_dynamic_length_give_the_same_logits(classifier):
-    fixed = tiny_model(sequence_length=40, dropout=0.1)
+    fixed = tiny_model(**CLASSIFIER, sequence_length=40)
     assert fixed.preprocessor(["good"])["token_ids"].shape == (1, 40)
     assert classifier.preprocessor(["good"])["token_ids"].shape == (1, 3)
     fixed.set_weights(classifier.get_weights())
@@ -187,9 +189,8 @@ def test_fixed_and_dynamic_length_give_the_same_logits(classifier):
 def test_fit_learns_and_repeats_itself(classifier):
     accuracy = classifier.evaluate(TEXTS, LABELS, **QUIET)[1]
     assert accuracy == 1.0
-    arguments = {"dropout": 0.1, "label_names": ["bad", "good"]}
-    again = learn(tiny_model(**arguments))
-    other = learn(tiny_model(**arguments), seed=1)  # only the order differs
+    again = learn(tiny_model(**CLASSIFIER))
+    other = learn(tiny_model(**CLASSIFIER), seed=1)  # only the order differs
     pairs = zip(classifier.get_weights(), again.get_weights(), strict=True)
     assert max(largest_difference(a, b) for a, b in pairs) < 1e-4
     pairs = zip(classifier.get_weights(), other.get_weights(), strict=True)
@@ -335,7 +336,7 @@ def test_fit_keeps_what_the_model_was_compiled_with():
 
 
 def test_mixed_bfloat16_gives_float32_logits(classifier):
-    mixed = tiny_model(dtype="mixed_bfloat16", dropout=0.1)
+    mixed = tiny_model(**CLASSIFIER, dtype="mixed_bfloat16")
     mixed.set_weights(classifier.get_weights())
     logits = mixed.predict(TEXTS, **QUIET)
     assert logits.dtype == "float32"
@@ -361,6 +362,7 @@ def test_saved_classifier_is_whole_and_learns_again(classifier, tmp_path):
     assert loaded.num_classes == 2
     assert loaded.num_texts == 1
     assert loaded.head_dropout == 0.1
+    assert loaded.pooling == "mean"
     odd = ["Good FILMS!", "", "unheard of"]
     for key, ids in ids_of(classifier, odd).items():
         np.testing.assert_array_equal(ids_of(loaded, odd)[key], ids)
@@ -374,6 +376,7 @@ def test_saved_classifier_is_whole_and_learns_again(classifier, tmp_path):
 
 def test_saved_regressor_of_pairs_is_whole(tmp_path):
     model = tiny_model(task="regressor", sequence_length=32, truncation="waterfall")
+    randomize(model)
     model.fit((FIRST, SECOND), SAME, **QUIET)
     assert model.num_texts == 2
     model.save(tmp_path / "model.keras")
@@ -433,11 +436,21 @@ def test_texts_need_a_vocabulary():
         ((["a", "x"], ["a"]), [0, 1], ValueError, "Received: 2 and 1 texts"),
         ([], [], ValueError, "Received: 0 texts"),
         (7, [0], TypeError, "Received: 7 of type int"),
-        (["a", "x"], None, ValueError, "`y`.* labels"),
-        (["a", "x"], ["good", "bad"], ValueError, "labels.*whole numbers.*'good'"),
-        (["a", "x"], [0, 2], ValueError, "labels.*from 0 to 1.*Received: 2"),
-        (["a", "x"], [-1, 1], ValueError, "labels.*from 0 to 1.*Received: -1"),
-        (["a", "x"], [0.5, 1.0], ValueError, "labels.*whole numbers.*0.5"),
+        (["a", "x"], None, ValueError, "`y` must hold the labels.*Received: None"),
+        (
+            ["a", "x"],
+            ["good", "bad"],
+            ValueError,
+            "`y` must hold whole numbers from 0 to 1.*Received: 'good' at index 0",
+        ),
+        (
+            ["a", "x"],
+            [0, 2],
+            ValueError,
+            "from 0 to 1, .*'bad', 'good'.*Received: 2 at index 1",
+        ),
+        (["a", "x"], [-1, 1], ValueError, "Received: -1 at index 0"),
+        (["a", "x"], [0.5, 1.0], ValueError, "Received: 0.5 at index 0"),
     ],
 )
 def test_unusable_examples_are_refused(classifier, x, y, error, message):
@@ -449,8 +462,19 @@ def test_unusable_examples_are_refused(classifier, x, y, error, message):
 
 @pytest.mark.parametrize("labels", [["low", "high"], [1.0, float("nan")]])
 def test_scores_must_be_numbers(regressor, labels):
-    with pytest.raises(ValueError, match="labels.*finite numbers"):
+    with pytest.raises(
+        ValueError, match="`y` must hold finite numbers. Received: .* at index"
+    ):
         regressor.fit(["a", "x"], labels, **QUIET)
+
+
+def test_datasets_to_learn_from_need_labels(classifier):
+    for dataset in (slices(TEXTS), slices((FIRST, SECOND)), slices(FIRST, SECOND)):
+        for call in (classifier.fit, classifier.evaluate):
+            with pytest.raises(ValueError, match=r"are \(text, label\) or .*Received"):
+                call(dataset)
+        with pytest.raises(ValueError, match=r"are \(text, label\) or .*Received"):
+            classifier.fit(TEXTS, LABELS, validation_data=dataset)
 
 
 def test_validation_split_is_refused_for_texts(classifier):

@@ -1,0 +1,344 @@
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from harness import largest_difference, randomize
+from toy_texts import review_pairs, reviews, tiny_model
+
+from keras_recbert.serving import clean_process
+from keras_recbert.serving.answers import format_answers, print_answers
+from keras_recbert.serving.clean_process import ask_in_clean_process
+from keras_recbert.serving.savedmodel import foreign_ops, read_savedmodel
+
+TEXTS, _ = reviews(6)
+FIRST, SECOND, _ = review_pairs(6)
+# The name of the encoder, the task, and how many texts an example has.
+CASES = {
+    "bert": ("bert_tiny", "classifier", 1),
+    "swish": ("swish_tiny", "classifier", 2),
+    "trans_blstm": ("trans_blstm_tiny", "classifier", 1),
+    "scores": ("bert_tiny", "regressor", 2),
+}
+ODD = {
+    "empty": "",
+    "NUL": "a\0film",
+    "not UTF-8": b"good \xff\xfe film",
+    "emoji": "good \U0001f600\U0001f468\u200d\U0001f469 film",
+    "right to left": "\u05e9\u05dc\u05d5\u05dd",
+    "surrogate": "\ud83d",
+    "long": "film " * 2000,
+}
+
+
+class Written:
+    """A model, its SavedModel, and the texts to ask both."""
+
+    def __init__(self, case, folder):
+        name, task, self.num_texts = CASES[case]
+        names = (
+            {"label_names": ["schlecht", "gr\u00fcn"]} if task == "classifier" else {}
+        )
+        self.model = tiny_model(name, task=task, **names)
+        randomize(self.model)
+        self.path = folder / case
+        self.model.export_savedmodel(self.path, num_texts=self.num_texts)
+        self.texts = (FIRST, SECOND) if self.num_texts == 2 else TEXTS
+        columns = (FIRST, SECOND) if self.num_texts == 2 else (TEXTS,)
+        self.inputs = dict(zip(("text", "text_pair"), columns, strict=False))
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    made = {}
+
+    def get(case):
+        if case not in made:
+            made[case] = Written(case, tmp_path_factory.mktemp("savedmodel"))
+        return made[case]
+
+    return get
+
+
+def tensors(inputs):
+    return {name: tf.constant(values) for name, values in inputs.items()}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_eager_dataset_and_fresh_process_agree(written, case):
+    it = written(case)
+    eager = it.model(it.model.preprocessor(it.texts))
+    predicted = it.model.predict(it.texts, batch_size=4, verbose=0)
+    answers = {k: v.numpy() for k, v in it.model.answer(eager).items()}
+    fresh = ask_in_clean_process(it.path, it.inputs)
+
+    assert set(fresh) == set(answers)
+    scores = np.asarray(fresh["scores"])
+    differences = {
+        "eager and tf.data": largest_difference(eager, predicted),
+        "eager and fresh process": largest_difference(answers["scores"], scores),
+    }
+    print(case, differences)
+    assert max(differences.values()) <= 1e-5
+    assert np.ptp(scores, axis=0).max() > 0.01  # the texts are told apart
+    if "label" in fresh:
+        names = ["schlecht", "gr\u00fcn"]
+        assert fresh["label_names"] == [names] * 6
+        assert fresh["label"] == [names[index] for index in scores.argmax(axis=1)]
+        np.testing.assert_allclose(scores.sum(axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_signatures(written, case):
+    it = written(case)
+    loaded = tf.saved_model.load(str(it.path))
+    assert set(loaded.signatures) == {"serving_default", "ids"}
+    default, ids = loaded.signatures["serving_default"], loaded.signatures["ids"]
+
+    inputs = default.structured_input_signature[1]
+    assert set(inputs) == {"text", "text_pair"} if it.num_texts == 2 else {"text"}
+    for spec in inputs.values():
+        assert spec.dtype == tf.string
+        assert spec.shape.as_list() == [None]
+    inputs = ids.structured_input_signature[1]
+    assert set(inputs) == {"token_ids", "segment_ids", "padding_mask"}
+    for spec in inputs.values():
+        assert spec.dtype == tf.int32
+        assert spec.shape.as_list() == [None, None]
+
+    for outputs in (default.structured_outputs, ids.structured_outputs):
+        found = {k: (v.dtype, v.shape.as_list()) for k, v in outputs.items()}
+        if CASES[case][1] == "regressor":
+            assert found == {"scores": (tf.float32, [None])}
+        else:
+            assert found == {
+                "scores": (tf.float32, [None, 2]),
+                "label_names": (tf.string, [None, 2]),
+                "label": (tf.string, [None]),
+            }
+
+
+@pytest.mark.parametrize("case", ["swish", "scores"])
+def test_ids_signature_needs_no_honest_mask(written, case):
+    it = written(case)
+    packed = it.model.preprocessor(it.texts)
+    expected = read_savedmodel(it.path)(**tensors(it.inputs))["scores"]
+    ids = tf.saved_model.load(str(it.path)).signatures["ids"]
+    mask = packed["padding_mask"].numpy()
+    assert 0 in mask
+    for padding_mask in (mask, np.ones_like(mask)):
+        scores = ids(**{**packed, "padding_mask": tf.constant(padding_mask)})["scores"]
+        assert largest_difference(scores, expected) <= 1e-5
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_only_ops_of_tensorflow_and_its_text_library(written, case):
+    path = written(case).path
+    assert foreign_ops(path) == []
+    # Once more by hand, with the list of ops that a process without Keras knows.
+    script = f"""
+import tensorflow as tf, tensorflow_text, sys
+from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow.python.framework import op_def_registry
+proto = saved_model_pb2.SavedModel()
+proto.ParseFromString(open({str(path / "saved_model.pb")!r}, "rb").read())
+(meta,) = proto.meta_graphs
+library = meta.graph_def.library.function
+nodes = [*meta.graph_def.node, *(n for f in library for n in f.node_def)]
+ops = {{n.op for n in nodes}} - {{f.signature.name for f in library}}
+assert len(nodes) > 300 and len(ops) > 30, (len(nodes), len(ops))
+assert any("Wordpiece" in op for op in ops), ops
+unknown = [op for op in ops if op_def_registry.get(op) is None]
+python = [op for op in ops if "PyFunc" in op or "Cudnn" in op or "Custom" in op]
+print(unknown, python)
+"""
+    result = subprocess.run(
+        [sys.executable, "-I", "-c", script], capture_output=True, text=True
+    )
+    assert result.stdout == "[] []\n", result.stderr[-2000:]
+
+
+def test_foreign_ops_are_found(tmp_path):
+    class Foreign(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.float32)])
+        def __call__(self, x):
+            return tf.raw_ops.CudnnRNNParamsSize(
+                num_layers=1, num_units=1, input_size=1, T=tf.float32, S=tf.int32
+            ) + tf.cast(tf.size(x), tf.int32)
+
+    module = Foreign()
+    tf.saved_model.save(module, str(tmp_path / "it"), signatures=module.__call__)
+    assert foreign_ops(tmp_path / "it") == ["CudnnRNNParamsSize"]
+
+
+def test_odd_texts_are_answered(written):
+    it = written("bert")
+    answers = read_savedmodel(it.path)(
+        text=tf.constant(
+            [
+                t if isinstance(t, bytes) else t.encode("utf-8", "surrogatepass")
+                for t in ODD.values()
+            ]
+        )
+    )
+    scores = dict(zip(ODD, answers["scores"].numpy(), strict=True))
+    for what, row in scores.items():
+        assert np.all(np.isfinite(row)), what
+        assert row.sum() == pytest.approx(1, rel=1e-5), what
+    predicted = tf.nn.softmax(it.model.predict(list(ODD.values()), verbose=0))
+    assert largest_difference(predicted, np.stack(list(scores.values()))) <= 1e-5
+    # What is dropped makes no difference; what is left does.
+    dropped = read_savedmodel(it.path)(text=tf.constant(["afilm", "good film", ""]))
+    dropped = dropped["scores"].numpy()
+    assert largest_difference(scores["NUL"], dropped[0]) <= 1e-6
+    assert largest_difference(scores["not UTF-8"], dropped[1]) <= 1e-6
+    assert largest_difference(scores["surrogate"], dropped[2]) <= 1e-6
+    assert largest_difference(scores["emoji"], dropped[1]) > 1e-4
+
+
+@pytest.mark.xfail(strict=True, reason="an empty batch packs to rows of length 0")
+def test_no_texts_give_no_answers(written):
+    answers = read_savedmodel(written("bert").path)(text=tf.constant([], tf.string))
+    assert answers["scores"].shape == (0, 2)
+    assert answers["label"].shape == (0,)
+
+
+# Files -------------------------------------------------------------------------
+
+
+def contents(folder):
+    return {
+        path.relative_to(folder): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def test_an_existing_path_stays_untouched(written, tmp_path):
+    model = written("bert").model
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("keep me")
+    before = contents(tmp_path)
+    with pytest.raises(
+        FileExistsError, match="mine exists already. Choose .*overwrite"
+    ):
+        model.export_savedmodel(folder)
+    with pytest.raises(FileExistsError, match="notes.txt exists already"):
+        model.export_savedmodel(folder / "notes.txt")
+    assert contents(tmp_path) == before
+    for num_texts in (0, 3, "2"):
+        with pytest.raises(ValueError, match="`num_texts` must be 1 or 2. Received"):
+            model.export_savedmodel(tmp_path / "new", num_texts=num_texts)
+    assert contents(tmp_path) == before
+
+
+def test_overwrite_replaces_only_a_savedmodel(written, tmp_path):
+    model = written("bert").model
+    model.export_savedmodel(tmp_path / "deep" / "er")
+    old = tmp_path / "deep" / "er" / "saved_model.pb"
+    old.write_bytes(b"")
+    model.export_savedmodel(tmp_path / "deep" / "er", overwrite=True)
+    assert old.stat().st_size > 1000
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["er"]
+
+    foreign = tmp_path / "photos"
+    foreign.mkdir()
+    (foreign / "cat.jpg").write_text("meow")
+    with pytest.raises(FileExistsError, match="photos holds no SavedModel, so"):
+        model.export_savedmodel(foreign, overwrite=True)
+    with pytest.raises(FileExistsError, match="cat.jpg holds no SavedModel, so"):
+        model.export_savedmodel(foreign / "cat.jpg", overwrite=True)
+    assert (foreign / "cat.jpg").read_text() == "meow"
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_failure_while_writing_leaves_nothing_behind(
+    written, tmp_path, monkeypatch, overwrite
+):
+    path = tmp_path / "model"
+    if overwrite:
+        path.mkdir()
+        (path / "saved_model.pb").write_bytes(b"old")
+    before = contents(tmp_path)
+
+    def write_half(folder, *args, **kwargs):
+        pathlib.Path(folder).mkdir()
+        pathlib.Path(folder, "saved_model.pb").write_bytes(b"half")
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(
+        tf.saved_model, "save", lambda _, folder, **k: write_half(folder)
+    )
+    monkeypatch.setattr(
+        "keras.export.ExportArchive.write_out", lambda _, f, **k: write_half(f)
+    )
+    with pytest.raises(OSError, match="No space left"):
+        written("bert").model.export_savedmodel(path, overwrite=overwrite)
+    assert contents(tmp_path) == before
+
+
+# Asking ------------------------------------------------------------------------
+
+
+def test_the_clean_process_cannot_import_this_package():
+    script = clean_process.STANDALONE.read_text().partition("def main")[0]
+    # As it is run, from a folder that holds the package, and even when told where.
+    result = subprocess.run(
+        [sys.executable, "-I", "-c", script + "import keras_recbert"],
+        cwd=pathlib.Path(clean_process.__file__).parents[2],
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 1
+    assert "import of keras_recbert halted; None in sys.modules" in result.stderr
+
+
+def test_what_the_clean_process_says_when_it_fails(tmp_path, written):
+    with pytest.raises(RuntimeError, match="did not answer in a fresh process:(.|\n)*"):
+        ask_in_clean_process(tmp_path / "none", {"text": ["a"]})
+    with pytest.raises(RuntimeError, match="KeyError: 'other'"):
+        ask_in_clean_process(written("bert").path, {"text": ["a"]}, signature="other")
+
+
+def test_clean_process_reads_ids(written):
+    it = written("bert")
+    packed = it.model.preprocessor(TEXTS)
+    inputs = {key: value.numpy().tolist() for key, value in packed.items()}
+    json.dumps(inputs)
+    by_ids = ask_in_clean_process(it.path, inputs, signature="ids")
+    by_text = read_savedmodel(it.path)(**tensors(it.inputs))
+    assert largest_difference(by_ids["scores"], by_text["scores"]) <= 1e-5
+
+
+def test_reading_what_is_no_savedmodel(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no SavedModel at .*`recbert export`"):
+        read_savedmodel(tmp_path)
+
+
+def test_print_answers_checks_how_many_texts(written, capsys):
+    single, pair = written("bert").path, written("scores").path
+    with pytest.raises(ValueError, match="takes 1 text.*an example. Leave --pairs out"):
+        print_answers(single, ["a", "x"], pairs=True)
+    with pytest.raises(ValueError, match="takes 2 text.*an example. Add --pairs"):
+        print_answers(pair, ["a", "x"])
+    with pytest.raises(ValueError, match="even number of texts. Received: 3 texts"):
+        print_answers(pair, ["a", "x", "a"], pairs=True)
+    assert capsys.readouterr().out == ""
+    print_answers(pair, [FIRST[0], SECOND[0], FIRST[1], SECOND[1]], pairs=True)
+    lines = capsys.readouterr().out.splitlines()
+    expected = written("scores").model.predict((FIRST[:2], SECOND[:2]), verbose=0)
+    assert lines == [
+        f"{score:8.3f}  {a} | {b}"
+        for score, a, b in zip(expected, FIRST, SECOND, strict=False)
+    ]
+
+
+def test_answers_are_one_line_each():
+    outputs = {"scores": [[0.25, 0.75]], "label": [b"gr\xc3\xbcn"]}
+    assert format_answers([("A\nfilm",)], outputs) == [
+        "          gr\u00fcn  75.0 %  A film"
+    ]
+    assert format_answers([("a", "b")], {"scores": [1.5]}) == ["   1.500  a | b"]

@@ -1,0 +1,257 @@
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from toy_texts import review_pairs, reviews, tiny_model, write_glue_task
+
+import keras_recbert
+from keras_recbert.cli import COMMANDS, main
+
+
+@pytest.fixture
+def recbert(capsys):
+    """Runs a command in this process; returns status, output and errors."""
+
+    def run(*argv):
+        try:
+            status = main(argv)
+        except SystemExit as error:  # how a parser ends
+            status = error.code
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return status, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A folder with single.keras and pairs.keras, untrained."""
+    folder = tmp_path_factory.mktemp("cli")
+    for name, num_texts in (("single", 1), ("pairs", 2)):
+        model = tiny_model(label_names=["bad", "good"])
+        model.num_texts = num_texts
+        model.save(folder / f"{name}.keras")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def exported(saved):
+    for name in ("single", "pairs"):
+        output = saved / f"{name}_saved"
+        assert main(["export", str(saved / f"{name}.keras"), str(output)]) == 0
+    return saved
+
+
+# Listing -----------------------------------------------------------------------
+
+
+def test_list_shows_the_zoo(recbert):
+    status, out, _ = recbert("list")
+    assert status == 0
+    header, *rows = out.splitlines()
+    assert header.split() == ["model", "source"]
+    assert [row.split()[0] for row in rows] == keras_recbert.list_models()
+
+
+def test_list_takes_a_pattern(recbert):
+    _, out, _ = recbert("list", "*blstm*")
+    names = [row.split()[0] for row in out.splitlines()[1:]]
+    assert names == keras_recbert.list_models("*blstm*")
+    assert "trans_blstm_base" in names
+    status, out, err = recbert("list", "*gru*")
+    assert (status, out) == (2, "")
+    assert "No model matches '*gru*'. `recbert list` shows all." in err
+
+
+def test_list_counts_parameters(recbert):
+    _, out, _ = recbert("list", "bert_[tb]*", "--params")
+    counts = {row.split()[0]: row.split()[1] for row in out.splitlines()[1:]}
+    assert counts == {"bert_tiny": "4,385,920", "bert_base": "109,482,240"}
+
+
+# Help and mistakes -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("argv", [[], ["--help"]])
+def test_help_names_every_command(recbert, argv):
+    status, out, _ = recbert(*argv)
+    assert status == 0
+    for command in COMMANDS:
+        assert command in out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_a_help_text(recbert, command):
+    status, out, _ = recbert(command, "--help")
+    assert status == 0
+    assert f"recbert {command}" in out
+    assert COMMANDS[command].__doc__.split(".")[0].split("\n")[0] in " ".join(
+        out.split()
+    )
+
+
+def test_help_is_instant_and_loads_no_tensorflow():
+    script = (
+        "import sys; from keras_recbert.cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit: pass\n"
+        "main(['list'])\nassert 'tensorflow' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["export", "none.keras", "out"], "There is no file none.keras"),
+        (["predict", "none", "a text"], "There is no SavedModel at none"),
+        (["vocabulary", "none.txt"], "No text file at none.txt"),
+        (["finetune", "--recipe", "none.yaml"], "There is no recipe none.yaml"),
+        (["finetune", "--recipe"], "--recipe needs the path of a YAML file"),
+        (["finetune", "--model", "bert_tinny"], "Did you mean 'bert_tiny'"),
+        (
+            ["finetune", "--task", "sst3", "--data-dir", "."],
+            "Unknown GLUE task: 'sst3'",
+        ),
+        (["finetune"], "Say where the examples are: data_dir (--data-dir DIR)"),
+        (["predict", "somewhere"], "nothing to ask: give one text or more"),
+        (["quickstart", "--model", "swish_tyny"], "Did you mean 'swish_tiny'"),
+    ],
+)
+def test_mistakes_are_one_clear_line(recbert, tmp_path, monkeypatch, argv, message):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RECBERT_TRACEBACK", raising=False)
+    status, out, err = recbert(*argv)
+    assert status == 2
+    assert out == ""
+    first, second = err.splitlines()
+    assert first.startswith("recbert: error: ")
+    assert message in first
+    assert second == "(RECBERT_TRACEBACK=1 shows where it arose.)"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["lst"], "lst"),
+        (["list", "--parms"], "--parms"),
+        (["finetune", "--epoch", "3"], "--epoch"),
+        (["finetune", "--epochs", "many"], "many"),
+        (["finetune", "--epochs", "0"], "`epochs` must be at least 1"),
+        (["export", "model.keras"], "required"),
+    ],
+)
+def test_wrong_flags_are_told(recbert, argv, message):
+    status, _, err = recbert(*argv)
+    assert status == 2
+    assert message in err
+
+
+def test_a_traceback_on_request(monkeypatch):
+    monkeypatch.setenv("RECBERT_TRACEBACK", "1")
+    with pytest.raises(FileNotFoundError, match="There is no file none.keras"):
+        main(["export", "none.keras", "out"])
+
+
+# Work --------------------------------------------------------------------------
+
+
+def test_export_follows_what_the_model_was_trained_on(recbert, exported):
+    status, out, _ = recbert("predict", str(exported / "single_saved"), "a good film")
+    assert status == 0
+    (line,) = out.splitlines()
+    label, score, percent, *text = line.split()
+    assert label in ("bad", "good")
+    assert 50 <= float(score) <= 100
+    assert (percent, text) == ("%", ["a", "good", "film"])
+
+    path = str(exported / "pairs_saved")
+    first, second, _ = review_pairs(2)
+    texts = [first[0], second[0], first[1], second[1]]
+    status, out, _ = recbert("predict", path, *texts, "--pairs")
+    assert status == 0
+    assert [line.split("%  ")[1] for line in out.splitlines()] == [
+        f"{a} | {b}" for a, b in zip(first, second, strict=True)
+    ]
+    for argv, message in (
+        (("a",), "takes 2 text(s) an example. Add --pairs."),
+        (("a", "b", "c", "--pairs"), "Received: 3 texts."),
+    ):
+        status, out, err = recbert("predict", path, *argv)
+        assert (status, out) == (2, "")
+        assert message in err
+
+
+def test_export_replaces_only_on_request(recbert, exported):
+    argv = ("export", str(exported / "single.keras"), str(exported / "single_saved"))
+    status, _, err = recbert(*argv)
+    assert status == 2
+    assert "exists already" in err
+    status, out, _ = recbert(*argv, "--overwrite", "--num-texts", "2")
+    assert status == 0
+    assert "Wrote" in out
+    assert "--pairs" in out  # how to ask a model of pairs
+    recbert(*argv, "--overwrite")
+
+
+def test_a_file_that_is_no_model_is_told(recbert, tmp_path):
+    path = tmp_path / "model.keras"
+    path.write_text("not a model")
+    status, _, err = recbert("export", str(path), str(tmp_path / "out"))
+    assert status == 2
+    assert "model.keras" in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_vocabulary_is_learned_from_files(recbert, tmp_path):
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("\n".join(reviews(60)[0]) + "\n")
+    output = tmp_path / "vocab.txt"
+    status, out, _ = recbert(
+        "vocabulary", str(corpus), "--output", str(output), "--size", "90"
+    )
+    assert status == 0
+    pieces = output.read_text().splitlines()
+    assert out == f"Wrote {len(pieces)} word pieces to {output}.\n"
+    assert "film" in pieces
+    assert pieces[0] == "[PAD]"
+
+
+def test_finetune_takes_a_recipe_and_flags_replace_its_values(recbert, tmp_path):
+    write_glue_task(tmp_path / "glue", "sst2")
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(
+        "model: bert_tiny\ntask: sst2\nvocabulary_size: 90\nepochs: 3\nexport: false\n"
+        "max_sequence_length: 32\n"
+        "overrides: {num_layers: 1, hidden_dim: 16, num_heads: 2}\n"
+    )
+    run = tmp_path / "run"
+    status, out, err = recbert(
+        *("finetune", "--recipe", str(recipe), "--data-dir", str(tmp_path / "glue")),
+        *("--epochs", "1", "--seed", "5", "--output-dir", str(run)),
+    )
+    assert status == 0, err
+    results = json.loads((run / "results.json").read_text())
+    assert results["config"]["epochs"] == 1
+    assert results["config"]["seed"] == 5
+    assert results["config"]["vocabulary_size"] == 90
+    assert results["config"]["overrides"]["hidden_dim"] == 16
+    assert f"dev accuracy: {results['scores']['dev_accuracy']:.4f}" in out
+    assert "best epoch 1 of 1" in out
+    assert "savedmodel" not in out
+
+
+def test_recipe_with_an_equals_sign(recbert, tmp_path):
+    status, _, err = recbert("finetune", f"--recipe={tmp_path / 'none.yaml'}")
+    assert status == 2
+    assert "There is no recipe" in err
+
+
+def test_the_console_script_is_installed():
+    script = os.path.join(os.path.dirname(sys.executable), "recbert")
+    result = subprocess.run([script, "list", "*gru*"], capture_output=True, text=True)
+    assert result.returncode == 2
+    assert "No model matches" in result.stderr

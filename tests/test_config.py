@@ -1,0 +1,132 @@
+import dataclasses
+import pathlib
+import shlex
+
+import pytest
+
+import keras_recbert
+from keras_recbert.config import FineTuningConfig, read_recipe
+from keras_recbert.data.glue import get_task
+
+ROOT = pathlib.Path(__file__).parents[1]
+RECIPES = sorted((ROOT / "configs" / "recipes").rglob("*.yaml"))
+
+
+def test_there_are_recipes():
+    assert len(RECIPES) >= 3
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_recipes_parse_and_build(path):
+    config = read_recipe(path)
+    task = get_task(config.task)
+    model = keras_recbert.build(
+        config.model,
+        task="regressor" if task.is_regression else "classifier",
+        vocabulary=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"],
+        dropout=config.dropout,
+        max_sequence_length=config.max_sequence_length,
+        pooling=config.pooling,
+        **{**config.overrides, "num_layers": 1, "hidden_dim": 16, "num_heads": 2},
+    )
+    assert model.predict(["a a"], verbose=0).shape[0] == 1
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_recipes_open_with_the_command_that_runs_them(path):
+    first = path.read_text().splitlines()[0]
+    assert first.startswith("# ")
+    words = shlex.split(first[2:])
+    command = ["recbert", "finetune", "--recipe", str(path.relative_to(ROOT))]
+    assert words[:4] == command
+    assert words[4:] in ([], ["--data-dir", "DIR"])
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    def write(text):
+        path = tmp_path / "mine.yaml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_a_recipe_sets_what_it_names(recipe):
+    config = read_recipe(
+        recipe(
+            "model: bert_tiny\nlearning_rate: 1\nlimit: null\nexport: false\n"
+            "overrides: {num_layers: 1}\nmeasured: {dev_accuracy: 0.5}\n"
+        )
+    )
+    expected = FineTuningConfig(
+        model="bert_tiny", learning_rate=1, export=False, overrides={"num_layers": 1}
+    )
+    assert config == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("epoch: 3", "mine.yaml: unknown key 'epoch'. Did you mean 'epochs'"),
+        ("zzz: 3", "mine.yaml: unknown key 'zzz'. Valid: model, task, data_dir"),
+        (
+            "learning_rate: 3e-4",
+            "mine.yaml: `learning_rate` must be of type float. "
+            "Received: '3e-4' of type str. YAML reads 3.0e-4",
+        ),
+        ("epochs: 2.5", "mine.yaml: `epochs` must be of type int. Received: 2.5"),
+        ("epochs: true", "mine.yaml: `epochs` must be of type int. Received: True"),
+        ("epochs: null", "mine.yaml: `epochs` must be of type int. Received: None"),
+        ("tfds: 1", "mine.yaml: `tfds` must be of type bool. Received: 1 of type int"),
+        ("limit: many", r"mine.yaml: `limit` must be of type int \| None.*'many'"),
+        ("overrides: 3", "mine.yaml: `overrides` must be of type dict"),
+        ("overrides: {3: 4}", "mine.yaml: `overrides`"),
+        ("data_dir: a\ntfds: true", "mine.yaml: .*both data_dir='a' and tfds=True"),
+        ("dropout: 1.0", r"mine.yaml: `dropout` must be in \[0, 1\). Rec.*dropout=1.0"),
+        ("- model", "mine.yaml: a recipe is a mapping"),
+        ("", "mine.yaml: a recipe is a mapping"),
+        ("model: [a", "mine.yaml: not valid YAML.*line 1"),
+    ],
+)
+def test_a_wrong_recipe_is_told_by_file_and_key(recipe, text, message):
+    with pytest.raises(ValueError, match=message):
+        read_recipe(recipe(text))
+
+
+def test_a_missing_recipe_is_told(tmp_path):
+    with pytest.raises(FileNotFoundError, match="There is no recipe .*none.yaml"):
+        read_recipe(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "rule"),
+    [
+        ("epochs", 0, "at least 1"),
+        ("batch_size", 0, "at least 1"),
+        ("vocabulary_size", -1, "at least 1"),
+        ("learning_rate", 0.0, "above 0"),
+        ("learning_rate", float("nan"), "above 0"),
+        ("warmup_fraction", 1.1, r"in \[0, 1\]"),
+        ("weight_decay", -0.1, "at least 0"),
+        ("dropout", -0.1, r"in \[0, 1\)"),
+        ("max_sequence_length", 7, "at least 8"),
+        ("limit", 0, "at least 1"),
+        ("precision", "float16", "float32 or mixed_bfloat16"),
+        ("strategy", "multi", "auto or one_device or mirrored or tpu"),
+    ],
+)
+def test_values_out_of_range_are_refused(key, value, rule):
+    with pytest.raises(ValueError, match=f"`{key}` must be {rule}. Received: {key}="):
+        FineTuningConfig(**{key: value})
+
+
+def test_every_option_is_documented():
+    for field in dataclasses.fields(FineTuningConfig):
+        assert f"\n        {field.name}: " in FineTuningConfig.__doc__
+
+
+def test_default_folder_names_the_run():
+    config = FineTuningConfig(task="rte", model="bert_tiny", seed=3)
+    assert config.run_dir() == "runs/rte-bert_tiny-seed3"
+    assert FineTuningConfig(output_dir="here").run_dir() == "here"
