@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from keras_recbert.data.glue import GLUE_TASKS, GlueTask, get_task
+from keras_recbert.data.glue_tasks import GLUE_TASKS, GlueTask, get_task
 
 CLASSIFICATION_METRICS = ("accuracy", "f1", "matthews")
 REGRESSION_METRICS = ("pearson", "spearman")
