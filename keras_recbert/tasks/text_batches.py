@@ -89,7 +89,8 @@ def bucketed_batches(preprocessor, texts, targets, batch_size, seed=None, width=
 
     Texts are tokenized once and kept as ragged ids. A batch holds texts whose
     numbers of word pieces fall into the same range of `width`, so little of it is
-    padding. Each range may end an epoch with one smaller batch.
+    padding. Each range may end an epoch with one smaller batch. Rows have the length
+    of the longest in the batch, or the preprocessor's `sequence_length`.
 
     Args:
         preprocessor: `TextPreprocessor`.
@@ -122,13 +123,14 @@ def bucketed_batches(preprocessor, texts, targets, batch_size, seed=None, width=
         lambda ids, segments, targets: (ids, segments, tf.ones_like(ids), targets)
     )
     padding = tf.constant(preprocessor.tokenizer.pad_id, tf.int32)
-    zeros = tf.nest.map_structure(
-        lambda spec: tf.zeros([], spec.dtype), dataset.element_spec[3]
-    )
+    specs = dataset.element_spec[3]
+    zeros = tf.nest.map_structure(lambda spec: tf.zeros([], spec.dtype), specs)
+    row = [preprocessor.sequence_length]
     dataset = dataset.bucket_by_sequence_length(
         lambda ids, *_: tf.size(ids),
         boundaries,
         [batch_size] * (len(boundaries) + 1),
+        padded_shapes=(row, row, row, tuple(spec.shape for spec in specs)),
         padding_values=(padding, 0, 0, zeros),
     )
     return (

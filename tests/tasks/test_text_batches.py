@@ -200,3 +200,12 @@ def test_unusable_texts_are_refused(texts, error, message):
 def test_numbers_of_texts_and_labels_must_match(preprocessor, make):
     with pytest.raises(ValueError, match="Received: 3 texts, 2 labels"):
         make(preprocessor, ["a", "film", "x"], (np.array([0, 1]),), 2)
+
+
+def test_a_fixed_length_gives_every_batch_its_shape(preprocessor):
+    texts, labels = varied(23)
+    fixed = TextPreprocessor(preprocessor.tokenizer, sequence_length=50)
+    batches = bucketed_batches(fixed, texts, (labels,), 4, seed=0)
+    assert batches.element_spec[0]["token_ids"].shape == (None, 50)
+    rows, _ = real_rows(batches)
+    assert rows == expected_rows(fixed, texts)
