@@ -151,8 +151,9 @@ COMMANDS = {
 def main(argv=None):
     """Runs `recbert`; returns the exit status."""
     argv = sys.argv[1:] if argv is None else list(argv)
-    # TensorFlow's start-up notes are no news to a user of this command.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    # TensorFlow notes at start-up, as errors too, that there is no GPU. What really
+    # goes wrong is raised.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
         if argv[:1] == ["finetune"]:
             finetune(_fine_tuning_config(argv[1:]))
