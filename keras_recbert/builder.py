@@ -1,5 +1,7 @@
 """From a name to a model."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 from keras_recbert.models import zoo  # noqa: F401  registers the names
 from keras_recbert.models.registry import get_card, nearest
 
@@ -65,6 +67,14 @@ def count_parameters(name, **overrides):
     Returns:
         int.
     """
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(_count, name, overrides).result()
+
+
+def _count(name, overrides):
+    # Keras keeps a list of the variables that were never filled and fills them when
+    # the next scope of this kind ends, here or in Keras itself. The list is one of
+    # each thread, so in a thread of its own it goes when the thread does.
     import keras
 
     with keras.StatelessScope(initialize_variables=False):
