@@ -1,5 +1,7 @@
 """GLUE tasks: from a recipe to scores."""
 
+import pathlib
+
 from keras_recbert.data.glue import get_task, load_glue_tfds, load_splits
 from keras_recbert.models.registry import get_card
 from keras_recbert.train.training_run import TrainingTask, train
@@ -16,9 +18,14 @@ def fine_tune(config):
 
     Raises:
         ValueError: if the model or the task is unknown or no data is named.
+        FileExistsError: if the output folder is a file.
         MissingSplitError: if the files of the task are not there.
     """
     get_card(config.model)
+    if pathlib.Path(config.run_dir()).is_file():
+        raise FileExistsError(
+            f"output_dir must be a folder. {config.run_dir()} is a file."
+        )
     glue_task = get_task(config.task)
     if config.tfds:
         train_examples, dev_examples, notes = load_glue_tfds(glue_task)

@@ -301,6 +301,9 @@ def test_mistakes_are_told_before_any_work(tmp_path):
         fine_tune(config(tmp_path, data_dir=str(tmp_path / "none")))
     with pytest.raises(FileNotFoundError, match="RTE: "):
         fine_tune(config(tmp_path, task="rte"))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileExistsError, match="must be a folder.*file is a file"):
+        fine_tune(config(tmp_path, output_dir=str(tmp_path / "file")))
     assert not (tmp_path / "run").exists()
 
 
