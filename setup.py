@@ -6,7 +6,7 @@ from setuptools import find_packages, setup
 
 HERE = pathlib.Path(__file__).parent
 
-# Lower bounds are the oldest set the suite was run with, upper bounds stop
+# Lower bounds are the oldest set that tests were run with, upper bounds stop
 # before the first release nobody here has tried.
 CORE = [
     "tensorflow>=2.20,<2.21",

@@ -1,4 +1,5 @@
 import dataclasses
+import inspect
 import pathlib
 import shlex
 
@@ -123,7 +124,7 @@ def test_values_out_of_range_are_refused(key, value, rule):
 
 def test_every_option_is_documented():
     for field in dataclasses.fields(FineTuningConfig):
-        assert f"\n        {field.name}: " in FineTuningConfig.__doc__
+        assert f"\n    {field.name}: " in inspect.getdoc(FineTuningConfig)
 
 
 def test_default_folder_names_the_run():
