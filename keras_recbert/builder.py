@@ -8,13 +8,20 @@ from keras_recbert.models.registry import get_card, nearest
 TASKS = ("classifier", "regressor")
 
 
-def build(name, task=None, **overrides):
+def build(name, task=None, weights=None, **overrides):
     """Builds a model of the zoo.
 
     Args:
         name: str. One of `keras_recbert.list_models()`.
         task: None for the bare encoder, `"classifier"` or `"regressor"` for an
             encoder with a head that takes raw texts.
+        weights: str or path. A BERT to start from: a Hugging Face folder, a
+            checkpoint of google-research/bert or of the Model Garden, a TF Hub
+            SavedModel, or a preset of this package; see
+            `keras_recbert.convert.open_checkpoint`. Its vocabulary comes along. A
+            recurrent encoder starts as near to it as it can; `weights_report` of the
+            encoder says what was copied and what is new. A `num_layers` below the
+            checkpoint's takes the first layers.
         **overrides: sizes that differ from the card's: `num_layers`, `hidden_dim`,
             `num_heads`, `intermediate_dim`, `recurrent_dim`, `vocabulary_size`,
             `max_sequence_length`, `num_segments`, `dropout`, and what the kind of
@@ -27,7 +34,9 @@ def build(name, task=None, **overrides):
 
     Raises:
         ValueError: if the name, the task or an override is unknown, or sizes do not
-            fit each other; says what was expected and the nearest valid thing.
+            fit each other or those of `weights`; says what was expected and the
+            nearest valid thing.
+        FileNotFoundError: if there is nothing at `weights`.
 
     Example:
 
@@ -37,21 +46,65 @@ def build(name, task=None, **overrides):
     ... )
     """
     card = get_card(name)
-    if task is None:
-        return _build_backbone(card, overrides)
-    if task not in TASKS:
+    if task not in (None, *TASKS):
         raise ValueError(
             f"No task is called {task!r}. {nearest(task, TASKS)}"
             f"Valid: {', '.join(TASKS)}, or None for the encoder alone."
         )
-    from keras_recbert.tasks.text_classifier import TextClassifier
-    from keras_recbert.tasks.text_regressor import TextRegressor
+    checkpoint = None
+    if weights is not None:
+        from keras_recbert.convert.open_checkpoint import open_checkpoint
 
-    cls = TextClassifier if task == "classifier" else TextRegressor
+        checkpoint = open_checkpoint(weights)
+    if task is None:
+        backbone = _build_backbone(card, overrides, checkpoint)
+        if checkpoint is not None and checkpoint.vocabulary is not None:
+            backbone.preprocessor = _text_front(checkpoint, backbone)
+        return backbone
+    cls = _classes()["TextClassifier" if task == "classifier" else "TextRegressor"]
     task_arguments, sizes = cls.split_arguments(overrides)
+    if checkpoint is not None:
+        _take_vocabulary(checkpoint, task_arguments)
     preprocessor = cls.make_preprocessor(task_arguments, sizes)
-    backbone = _build_backbone(card, sizes)
+    backbone = _build_backbone(card, sizes, checkpoint)
     return cls(backbone, preprocessor, **task_arguments)
+
+
+def load(path):
+    """Loads a model that was saved, or a BERT of another tool.
+
+    Args:
+        path: str or path. A folder written by `save_preset`; a file `model.keras`;
+            or a BERT that `build(weights=...)` reads, which gives the plain encoder
+            in the sizes of the checkpoint.
+
+    Returns:
+        The model that was saved: `RecBertBackbone`, `TextClassifier` or
+        `TextRegressor`. Of a BERT, a `RecBertBackbone` with `weights_report`.
+
+    Raises:
+        FileNotFoundError: if there is nothing at `path`.
+        ValueError: if a file is damaged, or is not what its card says; naming file
+            and tensor.
+    """
+    from keras_recbert.convert.open_checkpoint import is_preset, open_checkpoint
+
+    if str(path).endswith(".keras"):
+        from keras_recbert.tasks.loading import load_model
+
+        return load_model(path)
+    if is_preset(path):
+        from keras_recbert.convert.preset import load_preset
+
+        return load_preset(path, _classes())
+    from keras_recbert.convert.warm_start import load_weights
+
+    checkpoint = open_checkpoint(path)
+    backbone = _classes()["RecBertBackbone"](**checkpoint.sizes, name="bert")
+    backbone.weights_report = load_weights(backbone, checkpoint)
+    if checkpoint.vocabulary is not None:
+        backbone.preprocessor = _text_front(checkpoint, backbone)
+    return backbone
 
 
 def count_parameters(name, **overrides):
@@ -81,12 +134,24 @@ def _count(name, overrides):
         return build(name, **overrides).count_params()
 
 
-def _build_backbone(card, overrides):
+def _classes():
+    """The classes a preset may name."""
+    from keras_recbert.models.backbone import RecBertBackbone
+    from keras_recbert.tasks.text_classifier import TextClassifier
+    from keras_recbert.tasks.text_regressor import TextRegressor
+
+    return {
+        cls.__name__: cls for cls in (RecBertBackbone, TextClassifier, TextRegressor)
+    }
+
+
+def _build_backbone(card, overrides, checkpoint=None):
     from keras_recbert.models.backbone import (
         BLOCK_ARGUMENTS,
         SHARED_ARGUMENTS,
         RecBertBackbone,
         check_arguments,
+        complete_config,
     )
 
     valid = (*SHARED_ARGUMENTS, *BLOCK_ARGUMENTS[card.sizes["block"]])
@@ -98,4 +163,46 @@ def _build_backbone(card, overrides):
             sizes.pop(size, None)
     if card.sizes["block"] == "blstm":
         sizes.pop("num_heads", None)
-    return RecBertBackbone(**{**sizes, "name": card.name, **overrides})
+    arguments = {**sizes, "name": card.name, **overrides}
+    if checkpoint is None:
+        return RecBertBackbone(**arguments)
+    from keras_recbert.convert.warm_start import check_sizes, load_weights
+
+    for size in ("vocabulary_size", "max_sequence_length", "num_segments"):
+        # What neither the card nor the caller names is the checkpoint's.
+        arguments.setdefault(size, checkpoint.sizes[size])
+    config = complete_config(arguments)
+    check_sizes(f"{card.name!r}", config, set(overrides), checkpoint)
+    backbone = RecBertBackbone(**arguments)
+    backbone.weights_report = load_weights(backbone, checkpoint)
+    return backbone
+
+
+def _take_vocabulary(checkpoint, arguments):
+    """Sets what `arguments` leave open about the text to the checkpoint's."""
+    if checkpoint.vocabulary is None:
+        return
+    if "vocabulary" in arguments:
+        from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
+
+        given = WordPieceTokenizer(arguments["vocabulary"]).vocabulary
+        if given != checkpoint.vocabulary:
+            raise ValueError(
+                "`vocabulary` differs from that of `weights`: its embeddings would be "
+                f"those of other word pieces. Received: {len(given)} word pieces; "
+                f"{checkpoint.path} has {len(checkpoint.vocabulary)}. Leave it out to "
+                "take the checkpoint's."
+            )
+    arguments["vocabulary"] = list(checkpoint.vocabulary)
+    for key in ("lowercase", "strip_accents"):
+        arguments.setdefault(key, getattr(checkpoint, key))
+
+
+def _text_front(checkpoint, backbone):
+    from keras_recbert.text.text_preprocessor import TextPreprocessor
+    from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
+
+    tokenizer = WordPieceTokenizer(
+        list(checkpoint.vocabulary), checkpoint.lowercase, checkpoint.strip_accents
+    )
+    return TextPreprocessor(tokenizer, max_sequence_length=backbone.max_sequence_length)

@@ -4,7 +4,7 @@ import argparse
 import inspect
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 from tyro.conf import Positional, arg
@@ -83,18 +83,62 @@ def export(
     """Writes a SavedModel that answers raw strings.
 
     Args:
-        model: A model.keras written by `recbert finetune` or `model.save`.
+        model: A model.keras written by `recbert finetune` or `model.save`, or a preset.
         output: Folder of the SavedModel.
         num_texts: 1 or 2, texts an example has; by default what it was trained on.
         overwrite: Replace the folder if it exists.
     """
-    from keras_recbert.tasks.loading import load_model
-
-    loaded = load_model(model)
+    loaded = keras_recbert.load(model)
+    if not hasattr(loaded, "export_savedmodel"):
+        raise ValueError(
+            f"{model} holds an encoder without a head, which answers nothing. Train "
+            "one first: recbert finetune --weights."
+        )
     loaded.export_savedmodel(output, num_texts=num_texts, overwrite=overwrite)
     is_pair = (num_texts or loaded.num_texts) == 2
     texts = "'a text' 'another' --pairs" if is_pair else "'a sentence'"
     print(f"Wrote {output}. Ask it: recbert predict {output} {texts}")
+
+
+def convert(
+    source: Positional[str],
+    output: Positional[str],
+    model: str | None = None,
+    to: Literal["preset", "huggingface"] = "preset",
+    overwrite: bool = False,
+):
+    """Turns a BERT of another tool into a preset, or a model into a BERT of others.
+
+    Prints what became of each tensor: copied, adapted, new, unused.
+
+    Args:
+        source: A folder of Hugging Face, Google's TF1, the Model Garden or TF Hub, or a
+            preset.
+        output: Folder to write.
+        model: Name of the encoder to put the weights into, see `recbert list`; by
+            default a plain BERT of the sizes of the source.
+        to: preset, for keras_recbert.load and --weights; or huggingface, for
+            transformers (plain BERTs only, without a head).
+        overwrite: Replace the folder if it exists.
+    """
+    if model is None:
+        loaded = keras_recbert.load(source)
+    else:
+        loaded = keras_recbert.build(model, weights=source)
+    encoder = getattr(loaded, "backbone", loaded)
+    if encoder.weights_report is not None:
+        print(encoder.weights_report)
+    if to == "preset":
+        loaded.save_preset(output, source=source, overwrite=overwrite)
+        print(f"Wrote the preset {output}. Load it: keras_recbert.load({output!r})")
+        return
+    if encoder is not loaded:
+        encoder.preprocessor = loaded.preprocessor
+        print("The head is left out: the folder holds the encoder.")
+    encoder.save_huggingface(output, overwrite=overwrite)
+    print(
+        f"Wrote {output}. Load it: transformers.AutoModel.from_pretrained({output!r})"
+    )
 
 
 def predict(
@@ -143,6 +187,7 @@ COMMANDS = {
     "quickstart": quickstart,
     "finetune": finetune,
     "export": export,
+    "convert": convert,
     "predict": predict,
     "vocabulary": vocabulary,
 }

@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+import types
 import typing
 
 from keras_recbert.models.registry import nearest
@@ -18,18 +19,27 @@ class FineTuningConfig:
         tfds: Read the task through TensorFlow Datasets instead (downloads it).
         output_dir: Folder for everything the run writes; by default
             runs/TASK-MODEL-seedSEED.
-        vocabulary: A vocab.txt; by default one is learned from the training texts.
+        weights: A pretrained BERT to start from: a folder of Hugging Face, Google's
+            TF1, the Model Garden or TF Hub, or a preset. Its vocabulary is used.
+        vocabulary: A vocab.txt; by default the one of the weights, or one that is
+            learned from the training texts.
         vocabulary_size: Word pieces to learn if no vocabulary is given.
-        lowercase: Lower-case texts and strip accents (an uncased vocabulary).
+        lowercase: Lower-case texts and strip accents (an uncased vocabulary); by
+            default what the weights say, true without weights.
         epochs: Passes over the training examples.
         batch_size: Examples per step, over all devices.
-        learning_rate: Highest learning rate. 3e-4 suits training from scratch, 2e-5
-            to 5e-5 a pretrained encoder (BERT, appendix A.3).
+        learning_rate: Highest learning rate; by default 5e-5 with weights (BERT,
+            appendix A.3, tries 2e-5 to 5e-5) and 3e-4 from scratch.
         warmup_fraction: Part of all steps in which the learning rate rises.
         weight_decay: Decoupled weight decay, not on biases and LayerNorm.
         dropout: Dropout rate of encoder and head.
         pooling: What the head reads: mean (of all outputs; learns faster from scratch)
             or first (BERT's pooled first token).
+        freeze: What is not trained: embeddings, encoder, or the number of the lowest
+            blocks (and the embeddings).
+        lora_rank: Train adapters of this rank and the head only.
+        layerwise_decay: In (0, 1]: what the learning rate is multiplied with once
+            for the highest block and once more for each below.
         max_sequence_length: Word pieces of an example, longer ones are truncated.
         precision: float32 or mixed_bfloat16.
         strategy: auto, one_device, mirrored (all GPUs of this machine) or tpu.
@@ -44,16 +54,20 @@ class FineTuningConfig:
     data_dir: str | None = None
     tfds: bool = False
     output_dir: str | None = None
+    weights: str | None = None
     vocabulary: str | None = None
     vocabulary_size: int = 8000
-    lowercase: bool = True
+    lowercase: bool | None = None
     epochs: int = 3
     batch_size: int = 32
-    learning_rate: float = 3e-4
+    learning_rate: float | None = None
     warmup_fraction: float = 0.1
     weight_decay: float = 0.01
     dropout: float = 0.1
     pooling: str = "mean"
+    freeze: int | str | None = None
+    lora_rank: int | None = None
+    layerwise_decay: float | None = None
     max_sequence_length: int = 128
     precision: str = "float32"
     strategy: str = "auto"
@@ -65,7 +79,8 @@ class FineTuningConfig:
     def __post_init__(self):
         for name in ("epochs", "batch_size", "vocabulary_size"):
             _check(getattr(self, name) >= 1, self, name, "at least 1")
-        _check(self.learning_rate > 0, self, "learning_rate", "above 0")
+        rate = self.learning_rate
+        _check(rate is None or rate > 0, self, "learning_rate", "above 0")
         _check(0 <= self.warmup_fraction <= 1, self, "warmup_fraction", "in [0, 1]")
         _check(self.weight_decay >= 0, self, "weight_decay", "at least 0")
         _check(0 <= self.dropout < 1, self, "dropout", "in [0, 1)")
@@ -78,6 +93,12 @@ class FineTuningConfig:
                 "The examples come from one place. Received: both data_dir="
                 f"{self.data_dir!r} and tfds=True. Leave one out."
             )
+
+    def highest_learning_rate(self):
+        """`learning_rate`, or the one that suits a run with or without weights."""
+        if self.learning_rate is not None:
+            return self.learning_rate
+        return 3e-4 if self.weights is None else 5e-5
 
     def run_dir(self):
         """Folder of the run."""
@@ -148,13 +169,14 @@ def read_recipe(path):
 
 
 def _is_of(value, kind):
-    if kind is float:
-        kind = int | float
-    elif typing.get_origin(kind) is dict:
+    kinds = typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
+    if any(typing.get_origin(kind) is dict for kind in kinds):
         return isinstance(value, dict) and all(isinstance(key, str) for key in value)
-    return isinstance(value, kind) and not (
-        isinstance(value, bool) and kind is not bool
-    )
+    if isinstance(value, bool):  # which Python takes for an int
+        return bool in kinds
+    if isinstance(value, int) and float in kinds:
+        return True
+    return isinstance(value, kinds)
 
 
 def _type_name(kind):

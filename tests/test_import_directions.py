@@ -17,18 +17,21 @@ ARROWS = {
     "text": set(),
     "metrics": {"data"},
     "layers": {"ops"},
-    "models": {"ops", "layers"},
+    # Below the models: `encoder.save_preset(folder)` is a method of theirs.
+    "convert": {"text"},
+    "models": {"ops", "layers", "convert"},
     "config": {"models"},  # the registry, which loads no TensorFlow
     "data": {"text"},
     # Below the tasks: `model.export_savedmodel(path)` is a method of theirs.
     "serving": {"text", *MODELS},
-    "tasks": {"text", "metrics", "serving", *MODELS},
-    "builder": {"tasks", *MODELS},
+    "tasks": {"text", "metrics", "serving", "convert", *MODELS},
+    "builder": {"tasks", "text", "convert", *MODELS},
     "__init__": {"builder", "models"},
     # The quick start trains, exports, and asks what it exported.
     "train": {
         "__init__",
         "config",
+        "convert",
         "data",
         "metrics",
         "serving",

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_recbert.convert.huggingface import write_huggingface
+from keras_recbert.convert.preset import write_preset
 from keras_recbert.layers.bert_embeddings import BertEmbeddings
 from keras_recbert.layers.blstm_block import BLSTMBlock
 from keras_recbert.layers.common import bert_initializer, check_positive, check_rate
@@ -166,6 +168,35 @@ class RecBertBackbone(keras.Model):
             **block_arguments,
         }
         self.policy = policy
+        self.weights_report = None  # `build(weights=...)` says here what it loaded
+        self.preprocessor = None
+
+    @property
+    def preprocessor(self):
+        """`TextPreprocessor` of the encoder's vocabulary, or None."""
+        return self._preprocessor
+
+    @preprocessor.setter
+    def preprocessor(self, preprocessor):
+        # Past Keras, which would take it for a layer of the graph.
+        object.__setattr__(self, "_preprocessor", preprocessor)
+
+    def save_preset(self, directory, metrics=None, overwrite=False, **card):
+        """Writes the encoder into a folder for `keras_recbert.load`.
+
+        See `keras_recbert.convert.preset.write_preset`.
+        """
+        write_preset(self, directory, metrics, overwrite=overwrite, **card)
+
+    def save_huggingface(self, directory, overwrite=False):
+        """Writes a plain BERT into a folder that Hugging Face's `transformers` loads.
+
+        See `keras_recbert.convert.huggingface.write_huggingface`.
+
+        Raises:
+            ValueError: if the encoder is no plain BERT.
+        """
+        write_huggingface(self, directory, self.preprocessor, overwrite)
 
     @property
     def hidden_dim(self):
@@ -219,6 +250,17 @@ class PoolToken(keras.layers.Layer):
 
     def get_config(self):
         return {**super().get_config(), "last": self.last}
+
+
+def complete_config(arguments):
+    """Arguments of `RecBertBackbone` with the defaults of its kind of block.
+
+    Raises:
+        ValueError: if an argument does not fit the kind of block.
+    """
+    block, hidden_dim = arguments["block"], arguments["hidden_dim"]
+    own = {k: v for k, v in arguments.items() if k in BLOCK_ARGUMENTS[block]}
+    return {**arguments, **_complete(block, hidden_dim, own)}
 
 
 def _complete(block, hidden_dim, arguments):

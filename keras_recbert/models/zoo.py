@@ -4,6 +4,7 @@ from keras_recbert.models.registry import ModelCard, register
 
 DEVLIN = "Devlin et al. 2018, BERT (arXiv:1810.04805)"
 TURC = "Turc et al. 2019, Well-Read Students Learn Better (arXiv:1908.08962)"
+WANG = "Wang et al. 2020, MiniLM (arXiv:2002.10957)"
 LEI = "Lei et al. 2022, Simple Recurrence Improves Masked LMs (arXiv:2205.11588)"
 HUANG = "Huang et al. 2020, TRANS-BLSTM (arXiv:2003.07000)"
 
@@ -11,15 +12,23 @@ SHAPES = {
     "tiny": {"num_layers": 2, "hidden_dim": 128, "num_heads": 2},
     "mini": {"num_layers": 4, "hidden_dim": 256, "num_heads": 4},
     "small": {"num_layers": 4, "hidden_dim": 512, "num_heads": 8},
+    "minilm": {"num_layers": 6, "hidden_dim": 384, "num_heads": 12},
     "medium": {"num_layers": 8, "hidden_dim": 512, "num_heads": 8},
     "base": {"num_layers": 12, "hidden_dim": 768, "num_heads": 12},
     "large": {"num_layers": 24, "hidden_dim": 1024, "num_heads": 16},
 }
 NOT_IN_PAPER = "size not in the paper: depth and width of the BERT miniature"
+LIKE_MINILM = "size not in the paper: depth and width of MiniLM, to start from one"
 SST2, MNLI = "SST-2 dev accuracy", "MNLI-m dev accuracy"
 SST2_TEST, MNLI_TEST = "SST-2 test accuracy", "MNLI-m test accuracy"
 SQUAD_EM, SQUAD_F1 = "SQuAD 1.1 dev exact match", "SQuAD 1.1 dev F1"
+MRPC, RTE = "MRPC dev accuracy", "RTE dev accuracy"
+COLA = "CoLA dev Matthews correlation"
 GLUE8 = "GLUE dev average, 8 tasks"
+
+
+def _not_in_paper(size):
+    return LIKE_MINILM if size == "minilm" else NOT_IN_PAPER
 
 
 def _add(name, size, num_parameters, paper, table, block="transformer", **kwargs):
@@ -54,6 +63,14 @@ for _size, _parameters, _sst2, _mnli in (
         f"BERT-{_size.capitalize()} of the public miniatures",
         targets={SST2_TEST: _sst2, MNLI_TEST: _mnli},
     )
+_add(
+    "bert_minilm",
+    "minilm",
+    22_713_216,
+    WANG,
+    "section 4, 6 layers of 384: the public MiniLM-L6-H384",
+    targets={SST2: 91.5, MNLI: 83.3, MRPC: 88.9, COLA: 47.5, RTE: 68.8},
+)
 _add(
     "bert_base",
     "base",
@@ -121,6 +138,7 @@ for _size, _parameters in (
 for _size, _parameters, _recurrent_dim in (
     ("tiny", 4_396_032, 352),
     ("small", 28_844_032, 1376),
+    ("minilm", 22_730_880, 1024),
     ("base", 109_548_288, 2048),
     ("large", 336_892_928, 2752),
 ):
@@ -134,13 +152,14 @@ for _size, _parameters, _recurrent_dim in (
         targets=_SWISH.get(_size, {}),
         recurrent_dim=_recurrent_dim,
         step_size=(1, 2, 4),
-        note="" if _size in _SWISH else NOT_IN_PAPER,
+        note="" if _size in _SWISH else _not_in_paper(_size),
     )
 
 # TRANS-BLSTM ---------------------------------------------------------------------
 for _size, _parameters, _published, _targets in (
     ("tiny", 4_978_048, None, {}),
     ("small", 47_656_448, None, {}),
+    ("minilm", 38_659_200, None, {}),
     (
         "base",
         236_967_168,
@@ -163,9 +182,10 @@ for _size, _parameters, _published, _targets in (
         block="trans_blstm",
         published_parameters=_published,
         targets=_targets,
-        note="" if _targets else NOT_IN_PAPER,
+        note="" if _targets else _not_in_paper(_size),
     )
 for _size, _parameters, _published, _targets in (
+    ("minilm", 28_030_848, None, {}),
     (
         "base",
         151_986_432,
@@ -188,8 +208,10 @@ for _size, _parameters, _published, _targets in (
         block="trans_blstm_half",
         published_parameters=_published,
         targets=_targets,
+        note="" if _targets else _not_in_paper(_size),
     )
 for _size, _parameters, _targets in (
+    ("minilm", 31_569_792, {}),
     ("base", 180_297_984, {SQUAD_EM: 84.87, SQUAD_F1: 91.52}),
     ("large", 586_898_432, {}),
 ):
@@ -201,7 +223,10 @@ for _size, _parameters, _targets in (
         "section 3.2, TRANS-BLSTM-1" + ("; table 3" if _targets else ""),
         block="trans_blstm_1",
         targets=_targets,
-        note="" if _targets else "no scores in the paper at this size",
+        note={
+            "minilm": LIKE_MINILM,
+            "large": "no scores in the paper at this size",
+        }.get(_size, ""),
     )
 _add(
     "blstm_base",

@@ -6,6 +6,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "loading": ["load_model"],
+        "lora_adapters": ["merge_adapters"],
         "text_classifier": ["TextClassifier"],
         "text_regressor": ["TextRegressor"],
     },

@@ -54,8 +54,59 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         }
 
 
+@keras.saving.register_keras_serializable("keras_recbert")
+class LayerwiseAdamW(keras.optimizers.AdamW):
+    """AdamW with a learning rate of its own for each weight.
+
+    The rates are scaled, not the gradients, which Adam would scale back. Decoupled
+    weight decay goes by the same rates; clipping sees all gradients as they are.
+
+    Args:
+        learning_rate: float or schedule. Rate of a weight whose factor is 1.
+        rate_factors: dict of the path of a weight to what its rate is multiplied
+            with.
+        **kwargs: those of `keras.optimizers.AdamW`.
+
+    Raises:
+        ValueError: when built with a weight that has no factor.
+    """
+
+    def __init__(self, learning_rate, rate_factors, **kwargs):
+        super().__init__(learning_rate, **kwargs)
+        self.rate_factors = dict(rate_factors)
+
+    def build(self, var_list):
+        if self.built:
+            return
+        unknown = [v.path for v in var_list if v.path not in self.rate_factors]
+        if unknown:
+            raise ValueError(
+                "`rate_factors` must have a factor for each trained weight. Missing: "
+                f"{', '.join(unknown)}."
+            )
+        self._factors = [self.rate_factors[variable.path] for variable in var_list]
+        super().build(var_list)
+
+    def update_step(self, gradient, variable, learning_rate):
+        rate = learning_rate * self._factors[self._get_variable_index(variable)]
+        if self._use_weight_decay(variable):
+            decay = ops.cast(self.weight_decay, variable.dtype)
+            self.assign_sub(variable, variable * decay * ops.cast(rate, variable.dtype))
+        super().update_step(gradient, variable, rate)
+
+    def _apply_weight_decay(self, variables):
+        """Left to `update_step`, which knows the rate of each weight."""
+
+    def get_config(self):
+        return {**super().get_config(), "rate_factors": dict(self.rate_factors)}
+
+
 def fine_tuning_optimizer(
-    total_steps, learning_rate=5e-5, warmup_fraction=0.1, weight_decay=0.01
+    total_steps,
+    learning_rate=5e-5,
+    warmup_fraction=0.1,
+    weight_decay=0.01,
+    rate_factors=None,
 ):
     """AdamW of BERT's fine-tuning: Devlin et al. 2018, section 3.5, appendix A.
 
@@ -68,15 +119,17 @@ def fine_tuning_optimizer(
         learning_rate: float. Highest learning rate.
         warmup_fraction: float. Part of `total_steps` spent warming up.
         weight_decay: float. Rate of the decay.
+        rate_factors: optional dict of the path of a weight to what its learning
+            rate is multiplied with; by default all have the same.
 
     Returns:
-        `keras.optimizers.AdamW`.
+        `keras.optimizers.AdamW`, or `LayerwiseAdamW` for `rate_factors`.
     """
-    optimizer = keras.optimizers.AdamW(
-        WarmupLinearDecay(learning_rate, total_steps, warmup_fraction),
-        weight_decay=weight_decay,
-        epsilon=1e-6,
-        global_clipnorm=1.0,
-    )
+    schedule = WarmupLinearDecay(learning_rate, total_steps, warmup_fraction)
+    arguments = {"weight_decay": weight_decay, "epsilon": 1e-6, "global_clipnorm": 1.0}
+    if rate_factors is None:
+        optimizer = keras.optimizers.AdamW(schedule, **arguments)
+    else:
+        optimizer = LayerwiseAdamW(schedule, rate_factors, **arguments)
     optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta", "alpha"])
     return optimizer

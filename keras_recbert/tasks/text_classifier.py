@@ -22,10 +22,18 @@ class TextClassifier(TextModel):
         pooling: `"first"`, the encoder's pooled output (BERT's way), or `"mean"`, the
             mean of the outputs at real positions, which learns faster from scratch.
         dropout: float. Dropout rate before the head; the encoder's by default.
+        freeze: what is not trained: `"embeddings"`, `"encoder"` (everything but the
+            head), or an int n, the embeddings and the lowest n blocks.
+        lora_rank: int. Trains adapters of this rank and the head only: see
+            `TextModel` for what that leaves out in recurrent blocks. Adapters take
+            a higher learning rate than whole encoders.
+        layerwise_decay: float in (0, 1]. Lower learning rates for lower layers: see
+            `TextModel`.
         name: str.
 
     Raises:
-        ValueError: if `num_classes` is below 2 or differs from `label_names`.
+        ValueError: if `num_classes` is below 2 or differs from `label_names`, or
+            another argument does not fit the encoder.
     """
 
     TASK_ARGUMENTS = (*TextModel.TASK_ARGUMENTS, "num_classes", "label_names")
@@ -38,6 +46,9 @@ class TextClassifier(TextModel):
         label_names=None,
         pooling="first",
         dropout=None,
+        freeze=None,
+        lora_rank=None,
+        layerwise_decay=None,
         name="text_classifier",
     ):
         if num_classes is None:
@@ -55,7 +66,17 @@ class TextClassifier(TextModel):
                 "`label_names` needs a different name for each class. Received: "
                 f"num_classes={num_classes}, label_names={list(label_names)}."
             )
-        super().__init__(backbone, preprocessor, num_classes, pooling, dropout, name)
+        super().__init__(
+            backbone,
+            preprocessor,
+            num_classes,
+            pooling=pooling,
+            dropout=dropout,
+            freeze=freeze,
+            lora_rank=lora_rank,
+            layerwise_decay=layerwise_decay,
+            name=name,
+        )
         self.num_classes = num_classes
         self.label_names = list(label_names)
 

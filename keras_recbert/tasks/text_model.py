@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_recbert.convert.preset import write_preset
 from keras_recbert.layers.mean_pooling import MeanPooling
 from keras_recbert.models.backbone import (
     BLOCK_ARGUMENTS,
@@ -12,7 +13,16 @@ from keras_recbert.models.backbone import (
     check_arguments,
 )
 from keras_recbert.serving.savedmodel import write_savedmodel
-from keras_recbert.tasks.fine_tuning_optimizer import fine_tuning_optimizer
+from keras_recbert.tasks.fine_tuning_optimizer import (
+    LayerwiseAdamW,
+    fine_tuning_optimizer,
+)
+from keras_recbert.tasks.lora_adapters import LoraAdapters
+from keras_recbert.tasks.partial_training import (
+    check_partial_training,
+    freeze_part,
+    learning_rate_factors,
+)
 from keras_recbert.tasks.text_batches import (
     bucketed_batches,
     check_labelled,
@@ -25,6 +35,13 @@ from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
 
 DEFAULT_BATCH_SIZE = 32  # Devlin et al. 2018, section 4.1
 POOLINGS = ("first", "mean")
+TEXT_ARGUMENTS = (
+    "vocabulary",
+    "lowercase",
+    "strip_accents",
+    "sequence_length",
+    "truncation",
+)
 # Arguments of any encoder; the encoder refuses those that its blocks do not take.
 _SIZES = dict.fromkeys((*SHARED_ARGUMENTS, *sum(BLOCK_ARGUMENTS.values(), ())))
 
@@ -48,15 +65,29 @@ class TextModel(keras.Model):
         pooling: `"first"`, the encoder's pooled output (BERT's way), or `"mean"`, the
             mean of the outputs at real positions.
         dropout: float. Dropout rate before the head; the encoder's by default.
+        freeze: what is not trained: `"embeddings"`, `"encoder"` (everything but the
+            head), or an int n, the embeddings and the lowest n blocks. Dropout acts
+            there all the same.
+        lora_rank: int. Trains the head and adapters of this rank on the kernels of
+            the blocks, and nothing else: see `LoraAdapters`. What an LSTM or
+            SwishRNN has beside its Dense layers is not trained, so a recurrence
+            that is new, not loaded, stays as it was drawn. `merge_adapters` gives
+            a plain encoder.
+        layerwise_decay: float in (0, 1]. `compile_for_fine_tuning`, and a `fit` that
+            compiles by itself, multiply the learning rate with it once for the
+            highest block, once more for each below, and again for the embeddings.
         name: str.
+
+    Raises:
+        ValueError: if an argument is unknown or does not fit the encoder.
     """
 
     TASK_ARGUMENTS = (
-        "vocabulary",
-        "lowercase",
-        "sequence_length",
-        "truncation",
+        *TEXT_ARGUMENTS,
         "pooling",
+        "freeze",
+        "lora_rank",
+        "layerwise_decay",
     )
     num_texts = 1  # texts an example has; noticed by `fit`, used by the export
     _recipe_optimizer = None  # of `compile_for_fine_tuning`
@@ -69,6 +100,9 @@ class TextModel(keras.Model):
         num_outputs,
         pooling="first",
         dropout=None,
+        freeze=None,
+        lora_rank=None,
+        layerwise_decay=None,
         name=None,
     ):
         if not isinstance(backbone, RecBertBackbone):
@@ -82,6 +116,7 @@ class TextModel(keras.Model):
             raise ValueError(
                 f"`pooling` must be one of {POOLINGS}. Received: pooling={pooling!r}."
             )
+        check_partial_training(backbone, freeze, lora_rank, layerwise_decay)
         rate = backbone.config["dropout"] if dropout is None else dropout
         head = keras.layers.Dense(
             num_outputs,
@@ -105,6 +140,13 @@ class TextModel(keras.Model):
         self.head = head
         self.pooling = pooling
         self.head_dropout = rate
+        self.freeze = freeze
+        self.lora_rank = lora_rank
+        self.layerwise_decay = layerwise_decay
+        freeze_part(backbone, freeze)
+        self.adapters = None
+        if lora_rank is not None:
+            self.adapters = LoraAdapters(backbone, lora_rank, name="adapters")
 
     @classmethod
     def split_arguments(cls, arguments):
@@ -125,11 +167,7 @@ class TextModel(keras.Model):
 
         Sets `vocabulary_size` in `sizes` to that of the vocabulary.
         """
-        text = {
-            key: arguments.pop(key)
-            for key in ("vocabulary", "lowercase", "sequence_length", "truncation")
-            if key in arguments
-        }
+        text = {key: arguments.pop(key) for key in TEXT_ARGUMENTS if key in arguments}
         vocabulary = text.pop("vocabulary", None)
         if vocabulary is None:
             if text:
@@ -138,8 +176,11 @@ class TextModel(keras.Model):
                     "vocabulary='vocab.txt', or a list of word pieces."
                 )
             return None
-        lowercase = text.pop("lowercase", True)
-        tokenizer = WordPieceTokenizer(vocabulary, lowercase=lowercase)
+        tokenizer = WordPieceTokenizer(
+            vocabulary,
+            lowercase=text.pop("lowercase", True),
+            strip_accents=text.pop("strip_accents", None),
+        )
         sizes.setdefault("vocabulary_size", tokenizer.vocabulary_size)
         return TextPreprocessor(
             tokenizer, max_sequence_length=sizes.get("max_sequence_length", 512), **text
@@ -163,6 +204,10 @@ class TextModel(keras.Model):
                 `weight_decay` of `fine_tuning_optimizer`.
         """
         loss, metrics = self._default_loss_and_metrics()
+        if self.layerwise_decay is not None:
+            optimizer_arguments["rate_factors"] = learning_rate_factors(
+                self, self.layerwise_decay
+            )
         self.compile(
             fine_tuning_optimizer(total_steps, **optimizer_arguments),
             loss=loss,
@@ -194,9 +239,11 @@ class TextModel(keras.Model):
 
         Raises:
             ValueError: if texts come without a vocabulary, are no strings, or do
-                not match the labels in number.
+                not match the labels in number; if the model was compiled with an
+                optimizer that knows nothing of its `layerwise_decay`.
         """
         self._check_labels(x, y)
+        self._check_optimizer()
         self._notice_texts(x)
         if not is_packed(x) and not isinstance(x, tf.data.Dataset):
             self._need_preprocessor()
@@ -283,6 +330,13 @@ class TextModel(keras.Model):
             overwrite=overwrite,
         )
 
+    def save_preset(self, directory, metrics=None, overwrite=False, **card):
+        """Writes encoder, head and text front into a folder for `keras_recbert.load`.
+
+        See `keras_recbert.convert.preset.write_preset`.
+        """
+        write_preset(self, directory, metrics, overwrite=overwrite, **card)
+
     def answer(self, logits):
         """What the SavedModel gives for logits: a dict of tensors."""
         raise NotImplementedError
@@ -301,6 +355,9 @@ class TextModel(keras.Model):
             "preprocessor": serialize(self.preprocessor),
             "pooling": self.pooling,
             "dropout": self.head_dropout,
+            "freeze": self.freeze,
+            "lora_rank": self.lora_rank,
+            "layerwise_decay": self.layerwise_decay,
             "name": self.name,
             "num_texts": self.num_texts,
         }
@@ -314,6 +371,20 @@ class TextModel(keras.Model):
         model = cls(**config)
         model.num_texts = num_texts
         return model
+
+    def _check_optimizer(self):
+        if self.layerwise_decay is None or not self.compiled:
+            return
+        # In float16 Keras puts another optimizer around it.
+        optimizer = getattr(self.optimizer, "inner_optimizer", self.optimizer)
+        if not isinstance(optimizer, LayerwiseAdamW):
+            raise ValueError(
+                "This model was built with a `layerwise_decay`, which the optimizer "
+                "that it was compiled with does not follow. Received: "
+                f"layerwise_decay={self.layerwise_decay}, "
+                f"optimizer={type(optimizer).__name__}. Use "
+                "`compile_for_fine_tuning`, or build the model without."
+            )
 
     def _check_labels(self, x, y):
         """Raises `ValueError` for labels that the default loss cannot read."""

@@ -19,7 +19,17 @@ class TextRegressor(TextModel):
         pooling: `"first"`, the encoder's pooled output (BERT's way), or `"mean"`, the
             mean of the outputs at real positions, which learns faster from scratch.
         dropout: float. Dropout rate before the head; the encoder's by default.
+        freeze: what is not trained: `"embeddings"`, `"encoder"` (everything but the
+            head), or an int n, the embeddings and the lowest n blocks.
+        lora_rank: int. Trains adapters of this rank and the head only: see
+            `TextModel` for what that leaves out in recurrent blocks. Adapters take
+            a higher learning rate than whole encoders.
+        layerwise_decay: float in (0, 1]. Lower learning rates for lower layers: see
+            `TextModel`.
         name: str.
+
+    Raises:
+        ValueError: if an argument does not fit the encoder.
     """
 
     def __init__(
@@ -28,9 +38,22 @@ class TextRegressor(TextModel):
         preprocessor=None,
         pooling="first",
         dropout=None,
+        freeze=None,
+        lora_rank=None,
+        layerwise_decay=None,
         name="text_regressor",
     ):
-        super().__init__(backbone, preprocessor, 1, pooling, dropout, name)
+        super().__init__(
+            backbone,
+            preprocessor,
+            1,
+            pooling=pooling,
+            dropout=dropout,
+            freeze=freeze,
+            lora_rank=lora_rank,
+            layerwise_decay=layerwise_decay,
+            name=name,
+        )
 
     def _shape_logits(self, logits):
         return ops.squeeze(logits, axis=-1)

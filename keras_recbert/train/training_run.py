@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 import keras_recbert
+from keras_recbert.convert.open_checkpoint import open_checkpoint
 from keras_recbert.tasks.text_batches import bucketed_batches, ordered_batches
 from keras_recbert.text.vocabulary import (
     learn_vocabulary,
@@ -85,6 +86,8 @@ def train(config, task, train_examples, dev_examples, corpus=None, notes=()):
     strategy = make_strategy(config.strategy)
     with strategy.scope():
         model = build_model(config, task, vocabulary)
+        if config.weights is not None:
+            print(model.backbone.weights_report, flush=True)
         model.num_texts = len(train_examples.texts)
         batches = bucketed_batches(
             model.preprocessor,
@@ -96,7 +99,7 @@ def train(config, task, train_examples, dev_examples, corpus=None, notes=()):
         steps = int(batches.cardinality())
         model.compile_for_fine_tuning(
             steps * config.epochs,
-            learning_rate=config.learning_rate,
+            learning_rate=config.highest_learning_rate(),
             warmup_fraction=config.warmup_fraction,
             weight_decay=config.weight_decay,
         )
@@ -185,14 +188,19 @@ def train(config, task, train_examples, dev_examples, corpus=None, notes=()):
 def build_model(config, task, vocabulary):
     """The model of a run, untrained."""
     arguments = {
+        "weights": config.weights,
         "vocabulary": vocabulary,
-        "lowercase": config.lowercase,
         "max_sequence_length": config.max_sequence_length,
         "dropout": config.dropout,
         "pooling": config.pooling,
+        "freeze": config.freeze,
+        "lora_rank": config.lora_rank,
+        "layerwise_decay": config.layerwise_decay,
         "dtype": config.precision,
         **config.overrides,
     }
+    if config.lowercase is not None:
+        arguments["lowercase"] = config.lowercase
     if task.label_names is None:
         return keras_recbert.build(config.model, task="regressor", **arguments)
     return keras_recbert.build(
@@ -263,10 +271,17 @@ def _vocabulary(config, folder, texts):
     path = folder / "vocab.txt"
     if config.vocabulary is not None:
         vocabulary = load_vocabulary(config.vocabulary)
+    elif config.weights is not None:
+        vocabulary = open_checkpoint(config.weights).vocabulary
+        if vocabulary is None:
+            raise ValueError(
+                f"{config.weights} has no vocabulary. Pass the vocab.txt it was "
+                "trained with: vocabulary (--vocabulary FILE)."
+            )
     else:
         print(f"Learning {config.vocabulary_size:,} word pieces ...", flush=True)
         vocabulary = learn_vocabulary(
-            texts, config.vocabulary_size, lowercase=config.lowercase
+            texts, config.vocabulary_size, lowercase=config.lowercase is not False
         )
     save_vocabulary(vocabulary, path)
     return str(path)

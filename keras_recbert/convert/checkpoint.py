@@ -1,0 +1,273 @@
+"""One view of the checkpoints of all formats: this package's weights, where from."""
+
+import dataclasses
+import difflib
+from collections.abc import Callable
+
+import numpy as np
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be read as a BERT. The message says where and why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Origin:
+    """Tensors of a checkpoint that together are one weight of this package.
+
+    Several tensors (query, key and value) stand side by side on the last axis.
+
+    Args:
+        names: tuple of str, names of the tensors in the checkpoint.
+        shape: tuple of int, shape that each of them has there.
+        part_shape: tuple of int, the shape of its part of the weight.
+        transposed: bool. Stored as `(out, in)`.
+    """
+
+    names: tuple
+    shape: tuple
+    part_shape: tuple
+    transposed: bool = False
+
+    def join(self, tensors):
+        """The weight, made of the tensors in the order of `names`."""
+        parts = [
+            tensor.T if self.transposed else tensor.reshape(self.part_shape)
+            for tensor in tensors
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
+
+    def split(self, weight):
+        """The tensors, made of the weight: what `join` undoes."""
+        parts = np.split(weight, len(self.names), axis=-1)
+        return [
+            np.ascontiguousarray(part.T if self.transposed else part).reshape(
+                self.shape
+            )
+            for part in parts
+        ]
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """A BERT on disk. Nothing is read but sizes and names until `weight` asks.
+
+    Args:
+        path: str. The folder, as the user named it.
+        format: str. Name of the format, for people.
+        sizes: dict. Sizes of the encoder in the words of `RecBertBackbone`:
+            `num_layers`, `hidden_dim`, `num_heads`, `intermediate_dim`,
+            `vocabulary_size`, `max_sequence_length`, `num_segments`.
+        sizes_from: str. File that says so.
+        shapes: dict of name to shape of every tensor in the files.
+        files: dict of name to file of every tensor.
+        read: function from a name to an array of any float type.
+        origins: dict of weight path (`"block_0/attention/output_dense/bias"`) to
+            `Origin`.
+        optional: tuple of weight paths that a checkpoint may lack (the pooler).
+        block: str. Kind of block of the encoder: `"transformer"` but for presets.
+        vocabulary: tuple of str, or None.
+        lowercase: bool. Whether the vocabulary is of lower-cased texts.
+        strip_accents: bool or None, as `WordPieceTokenizer` takes it.
+        note: str. What one should know of how these weights are computed with here.
+
+    Raises:
+        CheckpointError: if a tensor that `origins` names is missing or has another
+            shape.
+    """
+
+    path: str
+    format: str
+    sizes: dict
+    sizes_from: str
+    shapes: dict
+    files: dict
+    read: Callable
+    origins: dict
+    optional: tuple = ()
+    block: str = "transformer"
+    vocabulary: tuple | None = None
+    lowercase: bool = True
+    strip_accents: bool | None = None
+    note: str = ""
+
+    def __post_init__(self):
+        for path in self.optional:
+            names = self.origins[path].names
+            if not any(name in self.shapes for name in names):
+                del self.origins[path]
+        needed = {n: origin for origin in self.origins.values() for n in origin.names}
+        missing = [name for name in needed if name not in self.shapes]
+        if missing:
+            others = [name for name in self.shapes if name not in needed]
+            nearest = difflib.get_close_matches(missing[0], others, n=1)
+            hint = f" It has {nearest[0]!r}: was it renamed?" if nearest else ""
+            raise CheckpointError(
+                f"{self._where()} lacks the tensor {missing[0]!r}"
+                f"{f' and {len(missing) - 1} more' if len(missing) > 1 else ''}, which "
+                f"a BERT of {self.sizes['num_layers']} layers ({self.sizes_from}) "
+                f"has.{hint}"
+            )
+        for name, origin in needed.items():
+            shape = tuple(self.shapes[name])
+            if shape != tuple(origin.shape):
+                raise CheckpointError(
+                    f"{self.files[name]}: the tensor {name!r} has the shape {shape}. "
+                    f"By the sizes in {self.sizes_from} it must be "
+                    f"{tuple(origin.shape)}."
+                )
+
+    def _where(self):
+        files = sorted(set(self.files.values()))
+        return ", ".join(files) or f"{self.path} (no tensor in its files)"
+
+    def weight(self, path):
+        """Reads one weight of this package: float32 array.
+
+        Raises:
+            CheckpointError: if the file is damaged, or a number is not finite.
+        """
+        origin = self.origins[path]
+        return origin.join([self._tensor(name) for name in origin.names])
+
+    def _tensor(self, name):
+        tensor = np.asarray(self.read(name)).astype("float32", copy=False)
+        if not np.all(np.isfinite(tensor)):
+            bad = int(np.size(tensor) - np.count_nonzero(np.isfinite(tensor)))
+            raise CheckpointError(
+                f"{self.files[name]}: the tensor {name!r} holds {bad} of "
+                f"{tensor.size} numbers that are NaN or infinite. Such weights give "
+                "NaN for every text; get the checkpoint again."
+            )
+        return tensor
+
+
+@dataclasses.dataclass(frozen=True)
+class Naming:
+    """Names that a format gives to the tensors of a BERT.
+
+    Each is a name, or a name before `/kernel` and the like; `{layer}` is the number
+    of the layer.
+
+    Args:
+        token_embedding, segment_embedding, position_embedding: names of the tables.
+        embedding_norm, query, key, value, attention_output, attention_norm,
+            intermediate, output, output_norm, pooler: names of the parts.
+        kernel, bias, gamma, beta: what stands behind the name of a part.
+        transposed: bool. Kernels are `(out, in)`.
+        heads_apart: bool. Kernels of the attention are `(in, heads, head_dim)` and
+            `(heads, head_dim, out)`.
+    """
+
+    token_embedding: str
+    segment_embedding: str
+    position_embedding: str
+    embedding_norm: str
+    query: str
+    key: str
+    value: str
+    attention_output: str
+    attention_norm: str
+    intermediate: str
+    output: str
+    output_norm: str
+    pooler: str
+    kernel: str = "/kernel"
+    bias: str = "/bias"
+    gamma: str = "/gamma"
+    beta: str = "/beta"
+    transposed: bool = False
+    heads_apart: bool = False
+
+
+POOLER = ("pooler/kernel", "pooler/bias")
+
+
+def bert_origins(naming, sizes):
+    """Where each weight of a plain BERT is in a checkpoint.
+
+    Args:
+        naming: `Naming`.
+        sizes: dict, see `Checkpoint`.
+
+    Returns:
+        dict of weight path to `Origin`.
+    """
+    width, inner = sizes["hidden_dim"], sizes["intermediate_dim"]
+    num_heads = sizes["num_heads"]
+    head_dim = width // num_heads
+    origins = {}
+
+    def table(path, name, rows):
+        origins[path] = Origin((name,), (rows, width), (rows, width))
+
+    def norm(path, name):
+        for ours, theirs in (("gamma", naming.gamma), ("beta", naming.beta)):
+            origins[f"{path}/{ours}"] = Origin((name + theirs,), (width,), (width,))
+
+    def dense(path, names, inputs, outputs, apart=None, apart_bias=None):
+        ours = (inputs, outputs)
+        theirs = (outputs, inputs) if naming.transposed else ours
+        origins[f"{path}/kernel"] = Origin(
+            tuple(name + naming.kernel for name in names),
+            apart if naming.heads_apart and apart else theirs,
+            ours,
+            naming.transposed,
+        )
+        origins[f"{path}/bias"] = Origin(
+            tuple(name + naming.bias for name in names),
+            apart_bias if naming.heads_apart and apart_bias else (outputs,),
+            (outputs,),
+        )
+
+    embeddings = "embeddings"
+    for name, size in (
+        ("token_embedding", "vocabulary_size"),
+        ("segment_embedding", "num_segments"),
+        ("position_embedding", "max_sequence_length"),
+    ):
+        table(f"{embeddings}/{name}/embeddings", getattr(naming, name), sizes[size])
+    norm(f"{embeddings}/norm", naming.embedding_norm)
+    for layer in range(sizes["num_layers"]):
+        block = f"block_{layer}"
+
+        def part(name, layer=layer):
+            return getattr(naming, name).format(layer=layer)
+
+        dense(
+            f"{block}/attention/query_key_value",
+            [part("query"), part("key"), part("value")],
+            width,
+            width,
+            apart=(width, num_heads, head_dim),
+            apart_bias=(num_heads, head_dim),
+        )
+        dense(
+            f"{block}/attention/output_dense",
+            [part("attention_output")],
+            width,
+            width,
+            apart=(num_heads, head_dim, width),
+        )
+        norm(f"{block}/attention_norm", part("attention_norm"))
+        dense(
+            f"{block}/feed_forward/intermediate_dense",
+            [part("intermediate")],
+            width,
+            inner,
+        )
+        dense(f"{block}/feed_forward/output_dense", [part("output")], inner, width)
+        norm(f"{block}/output_norm", part("output_norm"))
+    dense("pooler", [naming.pooler], width, width)
+    return origins
+
+
+def guess_lowercase(vocabulary):
+    """Whether a vocabulary is of lower-cased texts: no piece has a capital letter.
+
+    Special tokens such as `[CLS]` do not count. For formats that do not say it.
+    """
+    return not any(
+        piece != piece.lower() and not (piece[0] == "[" and piece[-1] == "]")
+        for piece in vocabulary
+    )

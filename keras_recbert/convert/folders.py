@@ -1,0 +1,59 @@
+"""Folders that appear whole or not at all."""
+
+import contextlib
+import pathlib
+import tempfile
+
+
+def check_folder(folder, marker, overwrite=False):
+    """Checks that a folder may be written.
+
+    Args:
+        folder: path.
+        marker: str. A file that folders of this kind hold; with `overwrite`, a
+            folder without it is not replaced.
+        overwrite: bool.
+
+    Raises:
+        FileExistsError: if it may not.
+    """
+    folder = pathlib.Path(folder)
+    if not folder.exists():
+        return
+    if folder.is_dir() and not any(folder.iterdir()):
+        return
+    if not folder.is_dir() or not (folder / marker).is_file():
+        raise FileExistsError(
+            f"{folder} exists and holds something else (no {marker}), so it is not "
+            "replaced. Choose another folder."
+        )
+    if not overwrite:
+        raise FileExistsError(
+            f"{folder} exists already. Choose another folder, or pass overwrite=True "
+            "(--overwrite) to replace it."
+        )
+
+
+@contextlib.contextmanager
+def write_folder(folder, marker, overwrite=False):
+    """Gives a temporary folder, which takes the name `folder` when all went well.
+
+    Args:
+        folder, marker, overwrite: see `check_folder`.
+
+    Raises:
+        FileExistsError: if `folder` may not be written; before anything is.
+    """
+    folder = pathlib.Path(folder)
+    check_folder(folder, marker, overwrite)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(
+        dir=folder.parent, prefix=f".{folder.name}."
+    ) as temporary:
+        written = pathlib.Path(temporary) / "new"
+        written.mkdir()
+        yield written
+        if folder.exists():
+            # A rename, so that a stop leaves the old folder or the new one whole.
+            folder.rename(pathlib.Path(temporary) / "old")
+        written.rename(folder)

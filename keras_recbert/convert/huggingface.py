@@ -1,0 +1,217 @@
+"""Hugging Face folders: `config.json`, safetensors, vocabulary."""
+
+import json
+import pathlib
+
+from keras_recbert.convert.bert_config import SIZES, read_bert_config, read_json
+from keras_recbert.convert.checkpoint import (
+    POOLER,
+    Checkpoint,
+    CheckpointError,
+    Naming,
+    bert_origins,
+    guess_lowercase,
+)
+from keras_recbert.convert.folders import write_folder
+from keras_recbert.convert.safetensors_files import read_tensor, tensor_shapes
+
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+
+
+def naming(prefix="", gamma=".weight", beta=".bias"):
+    """Names of `BertModel`; `prefix` is `"bert."` in models with a head."""
+    layer = prefix + "encoder.layer.{layer}."
+    return Naming(
+        token_embedding=prefix + "embeddings.word_embeddings.weight",
+        segment_embedding=prefix + "embeddings.token_type_embeddings.weight",
+        position_embedding=prefix + "embeddings.position_embeddings.weight",
+        embedding_norm=prefix + "embeddings.LayerNorm",
+        query=layer + "attention.self.query",
+        key=layer + "attention.self.key",
+        value=layer + "attention.self.value",
+        attention_output=layer + "attention.output.dense",
+        attention_norm=layer + "attention.output.LayerNorm",
+        intermediate=layer + "intermediate.dense",
+        output=layer + "output.dense",
+        output_norm=layer + "output.LayerNorm",
+        pooler=prefix + "pooler.dense",
+        kernel=".weight",
+        bias=".bias",
+        gamma=gamma,
+        beta=beta,
+        transposed=True,
+    )
+
+
+def read_huggingface(folder):
+    """Opens a Hugging Face folder of a BERT.
+
+    Args:
+        folder: path. Holds `config.json` and `model.safetensors`, or the index of
+            several such files, and perhaps `vocab.txt` or `tokenizer.json`.
+
+    Returns:
+        `Checkpoint`.
+
+    Raises:
+        CheckpointError: if a file is missing or damaged, or the model is no BERT.
+    """
+    folder = pathlib.Path(folder)
+    sizes = read_bert_config(folder / "config.json")
+    files, shapes = _tensor_files(folder)
+    prefix = "bert." if any(name.startswith("bert.") for name in files) else ""
+    # Checkpoints converted in 2018 and 2019 kept TensorFlow's names here.
+    old = f"{prefix}embeddings.LayerNorm.gamma" in files
+    names = naming(prefix, ".gamma", ".beta") if old else naming(prefix)
+    return Checkpoint(
+        path=str(folder),
+        format="Hugging Face",
+        sizes=sizes,
+        sizes_from=str(folder / "config.json"),
+        shapes=shapes,
+        files={name: str(file) for name, file in files.items()},
+        read=lambda name: read_tensor(files[name], name),
+        origins=bert_origins(names, sizes),
+        optional=POOLER,
+        **_read_tokenizer(folder),
+    )
+
+
+def _tensor_files(folder):
+    """Two dicts: of tensor name to file, and to shape."""
+    if (folder / WEIGHTS).is_file():
+        shapes = tensor_shapes(folder / WEIGHTS)
+        return dict.fromkeys(shapes, folder / WEIGHTS), shapes
+    index = folder / INDEX
+    files = read_json(index).get("weight_map")
+    if not isinstance(files, dict) or not files:
+        raise CheckpointError(f"{index} has no weight_map from tensors to files.")
+    shards = sorted(set(map(str, files.values())))
+    for name in shards:
+        if pathlib.PurePath(name).name != name:
+            raise CheckpointError(
+                f"{index} names the file {name!r}. Only files beside it are read."
+            )
+        if not (folder / name).is_file():
+            raise CheckpointError(f"{folder / name} is missing. {index} names it.")
+    held = {name: tensor_shapes(folder / name) for name in shards}
+    for tensor, name in files.items():
+        if tensor not in held[name]:
+            raise CheckpointError(
+                f"{folder / name} lacks the tensor {tensor!r}, which {index} says is "
+                "in it."
+            )
+    shapes = {tensor: held[name][tensor] for tensor, name in files.items()}
+    return {tensor: folder / name for tensor, name in files.items()}, shapes
+
+
+def _read_tokenizer(folder):
+    """Vocabulary, `lowercase` and `strip_accents` of a folder, where it has them."""
+    from keras_recbert.text.vocabulary import check_vocabulary, load_vocabulary
+
+    config, tokenizer = {}, {}
+    if (folder / "tokenizer_config.json").is_file():
+        config = read_json(folder / "tokenizer_config.json")
+    if (folder / "tokenizer.json").is_file():
+        tokenizer = read_json(folder / "tokenizer.json")
+    if (folder / "vocab.txt").is_file():
+        vocabulary = load_vocabulary(folder / "vocab.txt")
+    elif tokenizer:
+        source = str(folder / "tokenizer.json")
+        model = tokenizer.get("model") or {}
+        if model.get("type") != "WordPiece":
+            raise CheckpointError(
+                f"{source}: the tokenizer must be of the type 'WordPiece', as BERT's "
+                f"is. It is {model.get('type')!r}."
+            )
+        ids = model["vocab"]
+        vocabulary = check_vocabulary(sorted(ids, key=ids.get), source)
+        if sorted(ids.values()) != list(range(len(ids))):
+            raise CheckpointError(f"{source}: the ids of its pieces leave gaps.")
+    else:
+        return {}
+    normalizer = tokenizer.get("normalizer") or {}
+    lowercase = config.get("do_lower_case", normalizer.get("lowercase"))
+    return {
+        "vocabulary": tuple(vocabulary),
+        "lowercase": guess_lowercase(vocabulary) if lowercase is None else lowercase,
+        "strip_accents": config.get("strip_accents", normalizer.get("strip_accents")),
+    }
+
+
+def write_huggingface(encoder, folder, preprocessor=None, overwrite=False):
+    """Writes a folder that `transformers.AutoModel.from_pretrained` loads.
+
+    Args:
+        encoder: `RecBertBackbone` of transformer blocks.
+        folder: path. Written under a temporary name and renamed.
+        preprocessor: optional `TextPreprocessor`; its vocabulary is written too.
+        overwrite: bool. Replaces a folder that holds a `config.json`.
+
+    Raises:
+        ValueError: if the encoder is no plain BERT.
+        FileExistsError: if `folder` may not be written.
+    """
+    from safetensors.numpy import save_file
+
+    sizes = encoder.config
+    extras = [key for key in ("relative_attention_bias", "causal") if sizes.get(key)]
+    if sizes["block"] != "transformer" or extras:
+        more = "".join(f", {key}=True" for key in extras)
+        raise ValueError(
+            "Hugging Face's BertModel computes a plain BERT only. Received: an encoder "
+            f"of {sizes['block']!r} blocks{more}. `save_preset` and "
+            "`export_savedmodel` keep every encoder."
+        )
+    config = {
+        "architectures": ["BertModel"],
+        "model_type": "bert",
+        **{theirs: sizes[ours] for ours, theirs in SIZES.items()},
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": sizes["dropout"],
+        "attention_probs_dropout_prob": sizes["dropout"],
+        "initializer_range": 0.02,
+        "layer_norm_eps": 1e-12,
+        "pad_token_id": 0 if preprocessor is None else preprocessor.tokenizer.pad_id,
+    }
+    weights = {weight.path: weight for weight in encoder.weights}
+    if any("lora_kernel" in path for path in weights):
+        raise ValueError(
+            "The encoder has LoRA adapters, which Hugging Face's BertModel has not. "
+            "`keras_recbert.tasks.merge_adapters(encoder)` gives one without."
+        )
+    tensors = {}
+    for path, origin in bert_origins(naming(), sizes).items():
+        parts = origin.split(weights[path].numpy().astype("float32", copy=False))
+        tensors.update(zip(origin.names, parts, strict=True))
+    with write_folder(folder, marker="config.json", overwrite=overwrite) as target:
+        save_file(tensors, target / WEIGHTS, metadata={"format": "pt"})
+        if preprocessor is not None:
+            _write_tokenizer(preprocessor, target)
+        _write_json(target / "config.json", config)
+
+
+def _write_tokenizer(preprocessor, folder):
+    from keras_recbert.text.vocabulary import save_vocabulary
+
+    tokenizer = preprocessor.tokenizer
+    save_vocabulary(tokenizer.vocabulary, folder / "vocab.txt")
+    _write_json(
+        folder / "tokenizer_config.json",
+        {
+            "tokenizer_class": "BertTokenizer",
+            "do_lower_case": tokenizer.lowercase,
+            "strip_accents": tokenizer.strip_accents,
+            "tokenize_chinese_chars": True,
+            "model_max_length": preprocessor.max_sequence_length,
+            "unk_token": "[UNK]",
+            "sep_token": "[SEP]",
+            "pad_token": "[PAD]",
+            "cls_token": "[CLS]",
+            "mask_token": "[MASK]",
+        },
+    )
+
+
+def _write_json(path, value):
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")

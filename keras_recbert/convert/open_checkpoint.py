@@ -1,0 +1,110 @@
+"""Tells which format a checkpoint has, and opens it."""
+
+import pathlib
+
+from keras_recbert.convert.checkpoint import CheckpointError
+
+PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
+CONVERT = (
+    'python -c "from transformers import AutoModel; '
+    "AutoModel.from_pretrained('{folder}').save_pretrained('{folder}-safetensors')\""
+)
+
+
+def open_checkpoint(path):
+    """Opens the weights of a BERT: names, sizes and vocabulary, not yet the numbers.
+
+    Args:
+        path: str or path. A folder: a preset of this package; a Hugging Face folder
+            (`config.json`, `model.safetensors`); a TF1 checkpoint of
+            google-research/bert (`bert_config.json`, `bert_model.ckpt.*`); a TF2
+            checkpoint of the TensorFlow Model Garden; a TF Hub BERT SavedModel. Of a
+            folder with several TensorFlow checkpoints the one that its file
+            `checkpoint` names; or name one, as `folder/ckpt-100`.
+
+    Returns:
+        `keras_recbert.convert.checkpoint.Checkpoint`.
+
+    Raises:
+        FileNotFoundError: if there is nothing at `path`.
+        CheckpointError: if it is no checkpoint that can be read safely, or is
+            damaged; naming file and tensor.
+    """
+    path = pathlib.Path(path)
+    if path.with_name(path.name + ".index").is_file():
+        return _open_tensorflow(path)
+    if not path.exists():
+        raise FileNotFoundError(
+            f"There is no folder {path}. Weights are read from a folder on this "
+            "machine; `hf download NAME --local-dir FOLDER` gets one from Hugging "
+            "Face."
+        )
+    if path.is_file():
+        raise CheckpointError(
+            f"{path} is a file. Pass the folder it is in, {path.parent}, which also "
+            "holds the sizes and the vocabulary."
+        )
+    if is_preset(path):
+        from keras_recbert.convert.preset_checkpoint import read_preset_checkpoint
+
+        return read_preset_checkpoint(path)
+    if any(path.glob("model.safetensors*")):
+        from keras_recbert.convert.huggingface import read_huggingface
+
+        return read_huggingface(path)
+    if (path / "saved_model.pb").is_file():
+        from keras_recbert.convert.model_garden import read_tf_hub
+
+        return read_tf_hub(path)
+    prefix = _tensorflow_prefix(path)
+    if prefix is not None:
+        return _open_tensorflow(prefix)
+    pickles = sorted(file for pattern in PICKLES for file in path.glob(pattern))
+    if pickles:
+        raise CheckpointError(
+            f"{pickles[0]} is a pickle. Reading a pickle can run any code that "
+            "somebody put into it, so it is not read. If you trust its source, write "
+            "the weights as safetensors where PyTorch and transformers are: "
+            f"{CONVERT.format(folder=path)}"
+        )
+    held = ", ".join(sorted(file.name for file in path.iterdir())[:8]) or "nothing"
+    raise CheckpointError(
+        f"{path} holds no checkpoint that can be read. It holds: {held}. Needed: "
+        "model.safetensors (Hugging Face), *.ckpt.index (TensorFlow), saved_model.pb "
+        "(TF Hub), or a preset of keras_recbert."
+    )
+
+
+def is_preset(path):
+    """Whether a folder was written by `save_preset`."""
+    return (pathlib.Path(path) / "card.json").is_file()
+
+
+def _tensorflow_prefix(folder):
+    """Path of the newest TensorFlow checkpoint without `.index`, or None."""
+    import tensorflow as tf
+
+    latest = tf.train.latest_checkpoint(str(folder))
+    if latest is not None:
+        return pathlib.Path(latest)
+    indices = sorted(folder.glob("*.index"))
+    if len(indices) > 1:
+        raise CheckpointError(
+            f"{folder} holds several checkpoints: "
+            f"{', '.join(file.stem for file in indices)}. Pass one of them, as "
+            f"{folder / indices[-1].stem}."
+        )
+    return indices[0].with_suffix("") if indices else None
+
+
+def _open_tensorflow(prefix):
+    from keras_recbert.convert.tensorflow_files import open_tensors
+
+    shapes, _ = open_tensors(prefix)
+    if "_CHECKPOINTABLE_OBJECT_GRAPH" in shapes:
+        from keras_recbert.convert.model_garden import read_model_garden
+
+        return read_model_garden(prefix)
+    from keras_recbert.convert.google_tf1 import read_google_tf1
+
+    return read_google_tf1(prefix)

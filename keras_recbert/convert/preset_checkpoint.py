@@ -1,0 +1,58 @@
+"""Presets of this package as checkpoints that other encoders start from."""
+
+from keras_recbert.convert.checkpoint import Checkpoint, CheckpointError, Origin
+from keras_recbert.convert.preset import VOCABULARY, WEIGHTS, read_preset
+from keras_recbert.convert.safetensors_files import read_tensor, tensor_shapes
+
+ENCODER = ("embeddings/", "block_", "pooler/")
+
+
+def read_preset_checkpoint(folder):
+    """Opens the encoder of a preset, whatever task it was saved with.
+
+    Args:
+        folder: path of a folder written by `save_preset`.
+
+    Returns:
+        `Checkpoint`.
+
+    Raises:
+        CheckpointError: if a file is not the one that the card names, or the model
+            has LoRA adapters.
+    """
+    from keras_recbert.text.vocabulary import load_vocabulary
+
+    preset = read_preset(folder)
+    if preset.config["arguments"].get("lora_rank") is not None:
+        raise CheckpointError(
+            f"{folder} holds a model with LoRA adapters (lora_rank="
+            f"{preset.config['arguments']['lora_rank']}), which are no weights of an "
+            "encoder. `keras_recbert.load` loads it as it was saved."
+        )
+    arguments = dict((preset.config["backbone"] or preset.config)["arguments"])
+    for key in ("name", "dtype", "dropout"):
+        arguments.pop(key, None)
+    block = arguments.pop("block")
+    file = preset.path / WEIGHTS
+    shapes = tensor_shapes(file)
+    text, vocabulary = preset.config["text_front"], None
+    if text is not None:
+        vocabulary = tuple(load_vocabulary(preset.path / VOCABULARY))
+    return Checkpoint(
+        path=str(folder),
+        format="keras_recbert",
+        sizes=arguments,
+        sizes_from=str(preset.path / "config.json"),
+        shapes=shapes,
+        files=dict.fromkeys(shapes, str(file)),
+        read=lambda name: read_tensor(file, name),
+        origins={
+            name: Origin((name,), shape, shape)
+            for name, shape in shapes.items()
+            if name.startswith(ENCODER)
+        },
+        block=block,
+        vocabulary=vocabulary,
+        lowercase=text is None or text["lowercase"],
+        strip_accents=None if text is None else text["strip_accents"],
+    )
