@@ -13,6 +13,7 @@ CORE = [
     "tensorflow-text>=2.20.1,<2.21",  # 2.20.0 breaks FastWordpieceTokenizer
     "keras>=3.15,<3.16",
     "numpy>=2.0,<2.5",
+    "safetensors>=0.4.5,<1",  # weights without pickles
     "lazy_loader>=0.4,<1",  # imports on first use
     "tyro>=1.0,<2",  # command line
     "PyYAML>=6,<7",  # recipe files

@@ -107,6 +107,22 @@ def load(path):
     return backbone
 
 
+def check_weights(name, weights, **overrides):
+    """Raises what `build(name, weights=weights)` would raise, and builds nothing.
+
+    Args:
+        name, weights, overrides: as for `build`, without a task and its arguments.
+
+    Returns:
+        `keras_recbert.convert.checkpoint.Checkpoint`.
+    """
+    from keras_recbert.convert.open_checkpoint import open_checkpoint
+
+    checkpoint = open_checkpoint(weights)
+    _arguments(get_card(name), overrides, checkpoint)
+    return checkpoint
+
+
 def count_parameters(name, **overrides):
     """Number of parameters of an encoder, counted without filling its weights.
 
@@ -146,10 +162,21 @@ def _classes():
 
 
 def _build_backbone(card, overrides, checkpoint=None):
+    from keras_recbert.models.backbone import RecBertBackbone
+
+    backbone = RecBertBackbone(**_arguments(card, overrides, checkpoint))
+    if checkpoint is not None:
+        from keras_recbert.convert.warm_start import load_weights
+
+        backbone.weights_report = load_weights(backbone, checkpoint)
+    return backbone
+
+
+def _arguments(card, overrides, checkpoint):
+    """Arguments of the encoder, checked to fit the checkpoint."""
     from keras_recbert.models.backbone import (
         BLOCK_ARGUMENTS,
         SHARED_ARGUMENTS,
-        RecBertBackbone,
         check_arguments,
         complete_config,
     )
@@ -164,18 +191,15 @@ def _build_backbone(card, overrides, checkpoint=None):
     if card.sizes["block"] == "blstm":
         sizes.pop("num_heads", None)
     arguments = {**sizes, "name": card.name, **overrides}
-    if checkpoint is None:
-        return RecBertBackbone(**arguments)
-    from keras_recbert.convert.warm_start import check_sizes, load_weights
+    if checkpoint is not None:
+        from keras_recbert.convert.warm_start import check_sizes
 
-    for size in ("vocabulary_size", "max_sequence_length", "num_segments"):
-        # What neither the card nor the caller names is the checkpoint's.
-        arguments.setdefault(size, checkpoint.sizes[size])
-    config = complete_config(arguments)
-    check_sizes(f"{card.name!r}", config, set(overrides), checkpoint)
-    backbone = RecBertBackbone(**arguments)
-    backbone.weights_report = load_weights(backbone, checkpoint)
-    return backbone
+        for size in ("vocabulary_size", "max_sequence_length", "num_segments"):
+            # What neither the card nor the caller names is the checkpoint's.
+            arguments.setdefault(size, checkpoint.sizes[size])
+        config = complete_config(arguments)
+        check_sizes(f"{card.name!r}", config, set(overrides), checkpoint)
+    return arguments
 
 
 def _take_vocabulary(checkpoint, arguments):

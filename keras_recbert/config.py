@@ -84,6 +84,14 @@ class FineTuningConfig:
         _check(0 <= self.warmup_fraction <= 1, self, "warmup_fraction", "in [0, 1]")
         _check(self.weight_decay >= 0, self, "weight_decay", "at least 0")
         _check(0 <= self.dropout < 1, self, "dropout", "in [0, 1)")
+        freezable = self.freeze in (None, "embeddings", "encoder") or (
+            isinstance(self.freeze, int) and self.freeze >= 0
+        )
+        rule = "embeddings, encoder or a number of blocks"
+        _check(freezable, self, "freeze", rule)
+        rank, decay = self.lora_rank, self.layerwise_decay
+        _check(rank is None or rank >= 1, self, "lora_rank", "at least 1")
+        _check(decay is None or 0 < decay <= 1, self, "layerwise_decay", "in (0, 1]")
         _check(self.max_sequence_length >= 8, self, "max_sequence_length", "at least 8")
         _check(self.limit is None or self.limit >= 1, self, "limit", "at least 1")
         _check(self.precision in PRECISIONS, self, "precision", " or ".join(PRECISIONS))

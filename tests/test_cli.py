@@ -3,7 +3,10 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+from foreign_berts import write_huggingface_folder
+from safetensors.numpy import load_file
 from toy_texts import review_pairs, reviews, tiny_model, write_glue_task
 
 import keras_recbert
@@ -116,6 +119,8 @@ def test_help_is_instant_and_loads_no_tensorflow():
             "Unknown GLUE task: 'sst3'",
         ),
         (["finetune"], "Say where the examples are: data_dir (--data-dir DIR)"),
+        (["finetune", "--weights", "none"], "There is no folder none"),
+        (["convert", "none", "out"], "There is no folder none"),
         (["predict", "somewhere"], "nothing to ask: give one text or more"),
         (["quickstart", "--model", "swish_tyny"], "Did you mean 'swish_tiny'"),
     ],
@@ -195,6 +200,74 @@ def test_export_replaces_only_on_request(recbert, exported):
     assert "Wrote" in out
     assert "--pairs" in out  # how to ask a model of pairs
     recbert(*argv, "--overwrite")
+
+
+def test_convert_reads_accounts_and_writes(recbert, tmp_path):
+    write_huggingface_folder(tmp_path / "bert")
+    sizes = "num_layers=2, hidden_dim=12, num_heads=3, intermediate_dim=20"
+    status, out, err = recbert(
+        "convert", str(tmp_path / "bert"), str(tmp_path / "preset")
+    )
+    assert status == 0, err
+    assert "39 tensors used, 0 unused" in out
+    assert "2 x block_*/attention/query_key_value/kernel <- encoder.layer.*" in out
+    assert f"Wrote the preset {tmp_path / 'preset'}" in out
+    card = json.loads((tmp_path / "preset" / "card.json").read_text())
+    assert card["source"] == str(tmp_path / "bert")
+    status, out, _ = recbert(
+        "convert",
+        str(tmp_path / "preset"),
+        str(tmp_path / "back"),
+        "--to",
+        "huggingface",
+    )
+    assert status == 0
+    assert "transformers.AutoModel.from_pretrained" in out
+    first, last = (
+        load_file(tmp_path / name / "model.safetensors") for name in ("bert", "back")
+    )
+    assert first.keys() == last.keys()
+    assert all(np.array_equal(first[name], last[name]) for name in first)
+    # A name of other sizes, and a folder that is there.
+    status, _, err = recbert(
+        "convert", str(tmp_path / "bert"), str(tmp_path / "x"), "--model", "swish_tiny"
+    )
+    assert status == 2
+    assert "num_heads: 2 in 'swish_tiny', 3 in the checkpoint" in err
+    assert sizes.partition(", ")[2].partition(", inter")[0] in err
+    status, _, err = recbert(
+        "convert", str(tmp_path / "bert"), str(tmp_path / "preset")
+    )
+    assert status == 2 and "exists already" in err
+    assert not (tmp_path / "x").exists()
+
+
+def test_convert_leaves_heads_behind_and_says_so(recbert, tmp_path):
+    model = tiny_model()
+    model.save_preset(tmp_path / "preset")
+    status, out, _ = recbert(
+        "convert",
+        str(tmp_path / "preset"),
+        str(tmp_path / "bert"),
+        "--to",
+        "huggingface",
+    )
+    assert status == 0
+    assert "The head is left out" in out
+    encoder = keras_recbert.load(tmp_path / "bert")
+    for a, b in zip(model.backbone.weights, encoder.weights, strict=True):
+        assert np.array_equal(a.numpy(), b.numpy())
+
+
+def test_export_takes_presets_of_tasks(recbert, tmp_path):
+    model = tiny_model()
+    model.save_preset(tmp_path / "preset")
+    status, _, _ = recbert("export", str(tmp_path / "preset"), str(tmp_path / "saved"))
+    assert status == 0
+    assert (tmp_path / "saved" / "saved_model.pb").is_file()
+    model.backbone.save_preset(tmp_path / "encoder")
+    status, _, err = recbert("export", str(tmp_path / "encoder"), str(tmp_path / "no"))
+    assert status == 2 and "an encoder without a head" in err
 
 
 def test_a_file_that_is_no_model_is_told(recbert, tmp_path):

@@ -40,7 +40,8 @@ def test_recipes_open_with_the_command_that_runs_them(path):
     words = shlex.split(first[2:])
     command = ["recbert", "finetune", "--recipe", str(path.relative_to(ROOT))]
     assert words[:4] == command
-    assert words[4:] in ([], ["--data-dir", "DIR"])
+    data, weights = ["--data-dir", "DIR"], ["--weights", "MINILM"]
+    assert words[4:] in ([], data, [*data, *weights])
 
 
 @pytest.fixture
@@ -57,11 +58,18 @@ def test_a_recipe_sets_what_it_names(recipe):
     config = read_recipe(
         recipe(
             "model: bert_tiny\nlearning_rate: 1\nlimit: null\nexport: false\n"
+            "lowercase: false\nfreeze: 2\nlayerwise_decay: 1\n"
             "overrides: {num_layers: 1}\nmeasured: {dev_accuracy: 0.5}\n"
         )
     )
     expected = FineTuningConfig(
-        model="bert_tiny", learning_rate=1, export=False, overrides={"num_layers": 1}
+        model="bert_tiny",
+        learning_rate=1,
+        export=False,
+        lowercase=False,
+        freeze=2,
+        layerwise_decay=1,
+        overrides={"num_layers": 1},
     )
     assert config == expected
 
@@ -73,7 +81,7 @@ def test_a_recipe_sets_what_it_names(recipe):
         ("zzz: 3", "mine.yaml: unknown key 'zzz'. Valid: model, task, data_dir"),
         (
             "learning_rate: 3e-4",
-            "mine.yaml: `learning_rate` must be of type float. "
+            r"mine.yaml: `learning_rate` must be of type float \| None. "
             "Received: '3e-4' of type str. YAML reads 3.0e-4",
         ),
         ("epochs: 2.5", "mine.yaml: `epochs` must be of type int. Received: 2.5"),
@@ -81,6 +89,8 @@ def test_a_recipe_sets_what_it_names(recipe):
         ("epochs: null", "mine.yaml: `epochs` must be of type int. Received: None"),
         ("tfds: 1", "mine.yaml: `tfds` must be of type bool. Received: 1 of type int"),
         ("limit: many", r"mine.yaml: `limit` must be of type int \| None.*'many'"),
+        ("freeze: true", r"mine.yaml: `freeze` must be of type int \| str \| None"),
+        ("lowercase: 1", r"mine.yaml: `lowercase` must be of type bool \| None"),
         ("overrides: 3", "mine.yaml: `overrides` must be of type dict"),
         ("overrides: {3: 4}", "mine.yaml: `overrides`"),
         ("data_dir: a\ntfds: true", "mine.yaml: .*both data_dir='a' and tfds=True"),
@@ -113,6 +123,11 @@ def test_a_missing_recipe_is_told(tmp_path):
         ("dropout", -0.1, r"in \[0, 1\)"),
         ("max_sequence_length", 7, "at least 8"),
         ("limit", 0, "at least 1"),
+        ("freeze", "everything", "embeddings, encoder or a number of blocks"),
+        ("freeze", -1, "embeddings, encoder or a number of blocks"),
+        ("lora_rank", 0, "at least 1"),
+        ("layerwise_decay", 0.0, r"in \(0, 1\]"),
+        ("layerwise_decay", 1.5, r"in \(0, 1\]"),
         ("precision", "float16", "float32 or mixed_bfloat16"),
         ("strategy", "multi", "auto or one_device or mirrored or tpu"),
     ],
@@ -131,3 +146,9 @@ def test_default_folder_names_the_run():
     config = FineTuningConfig(task="rte", model="bert_tiny", seed=3)
     assert config.run_dir() == "runs/rte-bert_tiny-seed3"
     assert FineTuningConfig(output_dir="here").run_dir() == "here"
+
+
+def test_the_learning_rate_follows_the_weights():
+    assert FineTuningConfig().highest_learning_rate() == 3e-4
+    assert FineTuningConfig(weights="bert").highest_learning_rate() == 5e-5
+    assert FineTuningConfig(learning_rate=1.0).highest_learning_rate() == 1.0

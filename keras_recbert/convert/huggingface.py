@@ -12,8 +12,12 @@ from keras_recbert.convert.checkpoint import (
     bert_origins,
     guess_lowercase,
 )
-from keras_recbert.convert.folders import write_folder
-from keras_recbert.convert.safetensors_files import read_tensor, tensor_shapes
+from keras_recbert.convert.safetensors_files import (
+    read_tensor,
+    tensor_shapes,
+    write_tensors,
+)
+from keras_recbert.folders import write_folder
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 
@@ -152,8 +156,6 @@ def write_huggingface(encoder, folder, preprocessor=None, overwrite=False):
         ValueError: if the encoder is no plain BERT.
         FileExistsError: if `folder` may not be written.
     """
-    from safetensors.numpy import save_file
-
     sizes = encoder.config
     extras = [key for key in ("relative_attention_bias", "causal") if sizes.get(key)]
     if sizes["block"] != "transformer" or extras:
@@ -185,7 +187,7 @@ def write_huggingface(encoder, folder, preprocessor=None, overwrite=False):
         parts = origin.split(weights[path].numpy().astype("float32", copy=False))
         tensors.update(zip(origin.names, parts, strict=True))
     with write_folder(folder, marker="config.json", overwrite=overwrite) as target:
-        save_file(tensors, target / WEIGHTS, metadata={"format": "pt"})
+        write_tensors(tensors, target / WEIGHTS, metadata={"format": "pt"})
         if preprocessor is not None:
             _write_tokenizer(preprocessor, target)
         _write_json(target / "config.json", config)

@@ -2,7 +2,9 @@
 
 import pathlib
 
+from keras_recbert.convert.bert_config import read_json
 from keras_recbert.convert.checkpoint import CheckpointError
+from keras_recbert.convert.preset_files import CARD, CONFIG
 
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
 CONVERT = (
@@ -76,8 +78,12 @@ def open_checkpoint(path):
 
 
 def is_preset(path):
-    """Whether a folder was written by `save_preset`."""
-    return (pathlib.Path(path) / "card.json").is_file()
+    """Whether a folder was written by `save_preset`, even if its card is gone."""
+    path = pathlib.Path(path)
+    if (path / CARD).is_file():
+        return True
+    config = path / CONFIG
+    return config.is_file() and "format_version" in read_json(config)
 
 
 def _tensorflow_prefix(folder):

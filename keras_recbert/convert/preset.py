@@ -2,39 +2,30 @@
 
 import dataclasses
 import datetime
-import hashlib
+import functools
 import json
 import pathlib
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
-
-from keras_recbert.convert.bert_config import read_json
 from keras_recbert.convert.checkpoint import CheckpointError
-from keras_recbert.convert.folders import check_folder, write_folder
-
-FORMAT_VERSION = 1
-CARD, CONFIG = "card.json", "config.json"
-WEIGHTS, VOCABULARY = "model.safetensors", "vocab.txt"
-CONFIG_KEYS = ("format_version", "class", "arguments", "backbone", "text_front")
-CARD_KEYS = (
-    "format_version",
-    "name",
-    "class",
-    "sizes",
-    "num_parameters",
-    "metrics",
-    "source",
-    "license",
-    "versions",
-    "date",
-    "files",
-    "sha256",
+from keras_recbert.convert.preset_files import (
+    AGAIN,
+    CARD,
+    CONFIG,
+    FORMAT_VERSION,
+    VOCABULARY,
+    WEIGHTS,
+    check_config,
+    read_card,
+    read_config,
+    size_of,
+    sum_of,
+    sum_of_card,
+    to_json,
 )
-# Keras's names of the dtypes that weights may have: those in safetensors.
-DTYPES = {"float32": "F32", "float64": "F64", "float16": "F16", "bfloat16": "BF16"}
-AGAIN = "Copy the preset again, or write it again with `save_preset`."
+from keras_recbert.convert.preset_weights import fill_weights, weights_by_name
+from keras_recbert.convert.safetensors_files import write_tensors
+from keras_recbert.folders import check_folder, write_folder
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,21 +71,22 @@ def write_preset(
         ValueError: if `metrics` is no dict of finite JSON, if a weight is not finite,
             or if the model could not be built again from its arguments.
     """
-    from safetensors.numpy import save_file
-
+    directory = pathlib.Path(directory)
     check_folder(directory, CARD, overwrite)
     for key, value in (("source", source), ("license", license)):
         if value is not None and not isinstance(value, str):
             raise TypeError(f"`{key}` must be a str or None. Received: {value!r}.")
     metrics = _check_metrics({} if metrics is None else metrics)
     config = _describe(model)
-    tensors = _read_weights(model, config)
+    check_config(CONFIG, config)
+    tensors = weights_by_name(model, functools.partial(_build_again, model, config))
     encoder = getattr(model, "backbone", model)
+    arguments = (config["backbone"] or config)["arguments"]
     card = {
         "format_version": FORMAT_VERSION,
         "name": encoder.name,
         "class": type(model).__name__,
-        "sizes": encoder.config,
+        "sizes": {key: arguments[key] for key in encoder.config},
         "num_parameters": model.count_params(),
         "metrics": metrics,
         "source": source,
@@ -106,14 +98,14 @@ def write_preset(
         if model.preprocessor is not None:
             tokenizer = model.preprocessor.tokenizer
             _write_vocabulary(tokenizer.vocabulary, folder / VOCABULARY)
-        (folder / CONFIG).write_text(_to_json(config), encoding="utf-8")
-        save_file(tensors, folder / WEIGHTS)
+        (folder / CONFIG).write_text(to_json(config), encoding="utf-8")
+        write_tensors(tensors, folder / WEIGHTS)
         card["files"] = {
-            file.name: {"bytes": file.stat().st_size, "sha256": _sum(file)}
+            file.name: {"bytes": size_of(file), "sha256": sum_of(file)}
             for file in sorted(folder.iterdir())
         }
-        card["sha256"] = _sum_of_card(card)
-        (folder / CARD).write_text(_to_json(card), encoding="utf-8")
+        card["sha256"] = sum_of_card(card)
+        (folder / CARD).write_text(to_json(card), encoding="utf-8")
 
 
 def read_preset(directory):
@@ -131,22 +123,8 @@ def read_preset(directory):
             holds what this version of the package cannot read.
     """
     directory = pathlib.Path(directory)
-    if not (directory / CARD).is_file():
-        raise FileNotFoundError(
-            f"There is no preset at {directory}: {directory / CARD} is missing. "
-            "`model.save_preset(directory)` writes a preset."
-        )
-    card = read_json(directory / CARD)
-    _check_version(directory / CARD, card)
-    _check_keys(directory / CARD, "", card, CARD_KEYS)
-    if card["sha256"] != _sum_of_card(card):
-        raise CheckpointError(
-            f"{directory / CARD} was changed or damaged: its sha256 sum is "
-            f"{_sum_of_card(card)}, and it says {card['sha256']!r}. {AGAIN}"
-        )
-    _check_files(directory, card["files"])
-    config = read_json(directory / CONFIG)
-    _check_config(directory / CONFIG, config)
+    card = read_card(directory)
+    config = read_config(directory)
     if config["class"] != card["class"]:
         raise CheckpointError(
             f"{directory / CONFIG} says that the model is a {config['class']!r}, "
@@ -186,22 +164,26 @@ def load_preset(directory, classes):
     try:
         preprocessor = _make_text_front(preset.config["text_front"], preset.path)
         model = _build(preset.config, preprocessor, classes)
-    except (TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(
             f"{file} does not describe a model of this version of keras_recbert "
             f"({error}). {AGAIN}"
         ) from error
-    _fill_weights(model, preset.path / WEIGHTS)
+    fill_weights(model, preset.path / WEIGHTS)
     return model
-
-
-# Models as plain JSON ------------------------------------------------------------
 
 
 def _describe(model):
     """What `config.json` holds."""
+    from keras_recbert.text.text_preprocessor import TextPreprocessor
+
     preprocessor, text_front = model.preprocessor, None
     if preprocessor is not None:
+        if type(preprocessor) is not TextPreprocessor:
+            raise ValueError(
+                "A preset keeps a TextPreprocessor and no class of your own. Received: "
+                f"a model with a {type(preprocessor).__name__} as `preprocessor`."
+            )
         text_front = {
             "lowercase": preprocessor.tokenizer.lowercase,
             "strip_accents": preprocessor.tokenizer.strip_accents,
@@ -225,7 +207,7 @@ def _class_and_arguments(model):
     if "dtype" in arguments:
         # Keras would put a class and its module here, and import it on loading.
         arguments["dtype"] = model.policy.name
-    arguments = json.loads(_to_json(arguments))
+    arguments = json.loads(to_json(arguments))
     return {"class": type(model).__name__, "arguments": arguments}
 
 
@@ -254,207 +236,32 @@ def _build(config, preprocessor, classes):
         return model
     described = config["backbone"]
     backbone = classes[described["class"]](**described["arguments"])
-    num_texts = arguments.pop("num_texts", 1)  # learned by `fit`, no argument
+    num_texts = arguments.pop("num_texts")  # learned by `fit`, no argument
     model = make(backbone=backbone, preprocessor=preprocessor, **arguments)
     model.num_texts = num_texts
     return model
 
 
-# Weights -------------------------------------------------------------------------
-
-
-def _read_weights(model, config):
-    """All weights as arrays, by the names they have in a model built anew.
-
-    Building one without numbers costs a second, and shows that the preset will load.
-    """
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        try:
-            twin = thread.submit(_list_weights_of_twin, model, config).result()
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"This model cannot be a preset: it is not built again ({error})."
-            ) from error
-    tensors = {}
-    for weight, (name, shape, dtype) in zip(model.weights, twin, strict=False):
-        # A name scope around the model stands before its path.
-        if not f"/{weight.path}".endswith(f"/{name}"):
-            break
-        if (tuple(weight.shape), weight.dtype) != (shape, dtype) or name in tensors:
-            break
-        tensors[name] = weight.numpy()
-    if not len(tensors) == len(model.weights) == len(twin) or not all(
-        dtype in DTYPES for _, _, dtype in twin
-    ):
-        raise ValueError(
-            "This model cannot be a preset: built again from its arguments it has "
-            f"{len(twin)} weights, and it has {len(model.weights)}; they agree up to "
-            f"number {len(tensors)}. Quantized models and encoders with LoRA adapters "
-            "have weights that their arguments do not name: save the task model, or "
-            "what `keras_recbert.tasks.merge_adapters(encoder)` gives."
-        )
-    for name, tensor in tensors.items():
-        if not np.all(np.isfinite(tensor)):
-            raise ValueError(
-                f"The weight {name!r} holds NaN or infinite numbers, so nothing is "
-                "written. Did the training diverge? Try a lower learning rate."
-            )
-    return tensors
-
-
-def _list_weights_of_twin(model, config):
-    """Names, shapes and dtypes of the weights of a model built from `config`.
-
-    Runs in a thread of its own, as `builder.count_parameters` does and says why.
-    """
-    import keras
-
+def _build_again(model, config):
     parts = (model, getattr(model, "backbone", model))
     classes = {type(part).__name__: type(part) for part in parts}
-    with keras.StatelessScope(initialize_variables=False):
-        twin = _build(config, model.preprocessor, classes)
-        return [(w.path, tuple(w.shape), w.dtype) for w in twin.weights]
-
-
-def _fill_weights(model, file):
-    from safetensors import SafetensorError, safe_open
-
-    weights = {weight.path: weight for weight in model.weights}
-    try:
-        with safe_open(file, "numpy") as tensors:
-            _check_names(file, list(tensors.keys()), list(weights))
-            for name, weight in weights.items():
-                stored = tensors.get_slice(name)
-                found = (tuple(stored.get_shape()), stored.get_dtype())
-                needed = (tuple(weight.shape), DTYPES[weight.dtype])
-                if found != needed:
-                    raise CheckpointError(
-                        f"{file}: the tensor {name!r} has shape and dtype "
-                        f"{found}. By {CONFIG} they must be {needed}. {AGAIN}"
-                    )
-                tensor = tensors.get_tensor(name)
-                if not np.all(np.isfinite(tensor)):
-                    raise CheckpointError(
-                        f"{file}: the tensor {name!r} holds NaN or infinite numbers. "
-                        f"{AGAIN}"
-                    )
-                weight.assign(tensor)
-    except SafetensorError as error:
-        raise CheckpointError(
-            f"{file} is damaged or cut short ({error}). {AGAIN}"
-        ) from error
-
-
-def _check_names(file, found, needed):
-    for what, names in (
-        ("lacks", [name for name in needed if name not in found]),
-        ("holds, beside those of the model,", [n for n in found if n not in needed]),
-    ):
-        if names:
-            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            raise CheckpointError(
-                f"{file} {what} the tensor {sorted(names)[0]!r}{more}. The model that "
-                f"{CONFIG} describes has {len(needed)} tensors. {AGAIN}"
-            )
-
-
-# Files ---------------------------------------------------------------------------
+    return _build(config, model.preprocessor, classes)
 
 
 def _write_vocabulary(vocabulary, file):
-    from keras_recbert.text.vocabulary import load_vocabulary, save_vocabulary
+    from keras_recbert.text.vocabulary import save_vocabulary
 
-    save_vocabulary(vocabulary, file)
-    if load_vocabulary(file) != list(vocabulary):
+    if vocabulary[0].startswith("\ufeff"):
         raise ValueError(
             f"The word piece {vocabulary[0]!r} cannot be the first of a vocabulary "
             "file: it starts with what readers take for a byte order mark."
         )
-
-
-def _check_files(directory, files):
-    known = (CONFIG, WEIGHTS, VOCABULARY)
-    _check_keys(directory / CARD, "files", files, (CONFIG, WEIGHTS), (VOCABULARY,))
-    for name in filter(files.__contains__, known):
-        _check_keys(directory / CARD, name, files[name], ("bytes", "sha256"))
-        file = directory / name
-        if not file.is_file():
-            raise CheckpointError(f"{file} is missing, which {CARD} names. {AGAIN}")
-        # Sizes first: they find a cut file without reading it.
-        for what, found in (
-            ("bytes", lambda file: file.stat().st_size),
-            ("sha256", _sum),
-        ):
-            found, expected = found(file), files[name][what]
-            if found != expected:
-                what = {"bytes": "size in bytes", "sha256": "sha256 sum"}[what]
-                raise CheckpointError(
-                    f"{file} was changed or damaged: its {what} is {found}, and by "
-                    f"{CARD} it must be {expected}. {AGAIN}"
-                )
-
-
-def _check_config(file, config):
-    _check_version(file, config)
-    _check_keys(file, "", config, CONFIG_KEYS)
-    models = [("", config)]
-    if config["backbone"] is not None:
-        models.append(("backbone", config["backbone"]))
-        _check_keys(file, "backbone", config["backbone"], ("class", "arguments"))
-    for where, described in models:
-        where = f"{where}.arguments".lstrip(".")
-        arguments = described["arguments"]
-        if not isinstance(arguments, dict) or not all(
-            map(_is_plain, arguments.values())
-        ):
-            # Keras takes some dicts for classes to import.
-            raise CheckpointError(
-                f"{file}: {where} must hold numbers, strings and lists of them. "
-                f"It holds {arguments!r}."
-            )
-        if not isinstance(described["class"], str):
-            raise CheckpointError(
-                f"{file}: a class is a string. It is {described['class']!r}."
-            )
-    if config["text_front"] is not None:
-        keys = ("lowercase", "strip_accents", "sequence_length")
-        keys += ("max_sequence_length", "truncation")
-        _check_keys(file, "text_front", config["text_front"], keys)
-
-
-def _is_plain(value):
-    if isinstance(value, list):
-        return all(map(_is_plain, value))
-    return value is None or isinstance(value, (bool, int, float, str))
-
-
-def _check_version(file, content):
-    version = content.get("format_version")
-    if version != FORMAT_VERSION:
-        raise CheckpointError(
-            f"{file}: the format version is {version!r}. This version of "
-            f"keras_recbert reads version {FORMAT_VERSION}. The version that wrote "
-            f"the preset can load it: {content.get('versions', 'not said')}."
-        )
-
-
-def _check_keys(file, where, value, needed, optional=()):
-    where = f"{file}: {where}" if where else str(file)
-    if not isinstance(value, dict):
-        raise CheckpointError(f"{where} must be a JSON object. It is {value!r}.")
-    missing = [key for key in needed if key not in value]
-    unknown = [key for key in value if key not in (*needed, *optional)]
-    if missing or unknown:
-        raise CheckpointError(
-            f"{where} must have the keys {', '.join(needed)}"
-            f"{''.join(f' (and may have {key})' for key in optional)}. "
-            f"Missing: {missing}. Unknown: {unknown}. {AGAIN}"
-        )
+    save_vocabulary(vocabulary, file)
 
 
 def _check_metrics(metrics):
     try:
-        plain = json.loads(_to_json(metrics))
+        plain = json.loads(to_json(metrics))
     except (TypeError, ValueError) as error:
         raise ValueError(
             "`metrics` must be a dict of finite numbers, strings, lists and dicts. "
@@ -466,29 +273,6 @@ def _check_metrics(metrics):
             f"{{'SST-2 dev accuracy': 91.4}}. Received: {metrics!r}."
         )
     return plain
-
-
-def _to_json(value):
-    """JSON of finite numbers; NumPy's scalars become plain ones."""
-
-    def plain(value):
-        if isinstance(value, np.generic):
-            return value.item()
-        raise TypeError(f"{value!r} of type {type(value).__name__} is no JSON")
-
-    # Escaped, so that no encoding and no editor changes a character.
-    return json.dumps(value, indent=2, allow_nan=False, default=plain) + "\n"
-
-
-def _sum(file):
-    with open(file, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _sum_of_card(card):
-    """sha256 sum of all of a card but that sum."""
-    rest = {key: value for key, value in card.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def _versions():

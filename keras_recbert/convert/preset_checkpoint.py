@@ -1,7 +1,8 @@
 """Presets of this package as checkpoints that other encoders start from."""
 
 from keras_recbert.convert.checkpoint import Checkpoint, CheckpointError, Origin
-from keras_recbert.convert.preset import VOCABULARY, WEIGHTS, read_preset
+from keras_recbert.convert.preset import read_preset
+from keras_recbert.convert.preset_files import VOCABULARY, WEIGHTS
 from keras_recbert.convert.safetensors_files import read_tensor, tensor_shapes
 
 ENCODER = ("embeddings/", "block_", "pooler/")

@@ -41,3 +41,16 @@ def read_tensor(file, name):
                 f"{file}: the tensor {name!r} holds {kind}. Weights must be floats."
             )
         return tensors.get_tensor(name)
+
+
+def write_tensors(tensors, file, metadata=None):
+    """Writes a dict of name to array into a file that others may read.
+
+    safetensors makes the file private to the user, whatever the umask says.
+    """
+    from safetensors.numpy import save_file
+
+    file.touch()
+    mode = file.stat().st_mode
+    save_file(tensors, file, metadata)
+    file.chmod(mode)

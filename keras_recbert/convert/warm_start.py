@@ -12,6 +12,7 @@ from keras_recbert.convert.from_feed_forward import (
 )
 from keras_recbert.convert.weights_report import WeightsReport
 
+BIAS = "/relative_attention_bias"
 POSITIONS = "embeddings/position_embedding/embeddings"
 # Sizes that may be smaller than the checkpoint's, if the caller says so: its first
 # layers and its first positions are taken.
@@ -46,7 +47,8 @@ def check_sizes(name, config, named, checkpoint):
     for size, theirs in checkpoint.sizes.items():
         ours = config.get(size, theirs)
         prefix = size in PREFIXES and size in named and ours < theirs
-        if ours != theirs and not prefix:
+        added = size == "relative_attention_bias" and ours  # starts at zero
+        if ours != theirs and not prefix and not added:
             differing.append((size, ours, theirs))
     if not differing:
         return
@@ -78,7 +80,8 @@ def load_weights(encoder, checkpoint):
       start at zero. Then the cell stays 0, and the outputs are BERT's.
     - Variant 1 and SwishRNN have no feed-forward sub-layer; what replaces it starts
       as the strongest of its units, see `lstm_from_feed_forward` and
-      `swish_from_feed_forward`. SwishRNN's relative attention bias starts at zero.
+      `swish_from_feed_forward`.
+    - A relative attention bias starts at zero.
     - BLSTM: embeddings and pooler are copied, the blocks are new.
 
     Args:
@@ -107,7 +110,7 @@ def load_weights(encoder, checkpoint):
             weight.assign(value)
         elif path in POOLER:
             new[path] = "random: the checkpoint has no pooler"
-        elif same_blocks:
+        elif same_blocks and not path.endswith(BIAS):
             raise CheckpointError(
                 f"{checkpoint.path} has nothing for the weight {path!r} of the "
                 f"encoder, shape {tuple(weight.shape)}."
@@ -166,7 +169,7 @@ def _from_feed_forward(encoder, checkpoint):
 def _start(path, weight, encoder):
     """Value of a weight that no BERT has, and how it starts, in words."""
     value = weight.numpy()
-    if path.endswith("/relative_attention_bias"):
+    if path.endswith(BIAS):
         return np.zeros_like(value), "zero: no bias at the start"
     if "/projection/" in path and encoder.config["block"] == "trans_blstm":
         return np.zeros_like(value), "zero: the LSTM adds nothing at the start"
@@ -185,7 +188,7 @@ def _check_all_used(encoder, checkpoint, used, same_blocks):
     for path, origin in checkpoint.origins.items():
         layer = re.match(r"block_(\d+)/", path)
         above = layer and int(layer[1]) >= encoder.config["num_layers"]
-        needed = same_blocks or path.endswith("/relative_attention_bias")
+        needed = same_blocks or path.endswith(BIAS)
         if needed and not above and not used.issuperset(origin.names):
             raise CheckpointError(
                 f"{checkpoint.path} holds {origin.names[0]!r} ({path}), for which the "

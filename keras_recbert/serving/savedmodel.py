@@ -1,11 +1,13 @@
 """SavedModels that take raw strings and need nothing of this package."""
 
 import pathlib
-import shutil
-import tempfile
 
 import keras
 import tensorflow as tf
+
+from keras_recbert.folders import check_folder, write_folder
+
+MARKER = "saved_model.pb"
 
 
 def write_savedmodel(
@@ -40,15 +42,7 @@ def write_savedmodel(
     if num_texts not in (1, 2):
         raise ValueError(f"`num_texts` must be 1 or 2. Received: {num_texts!r}.")
     path = pathlib.Path(path)
-    if path.exists() and not overwrite:
-        raise FileExistsError(
-            f"{path} exists already. Choose another folder, or pass overwrite=True "
-            "(--overwrite) to replace it."
-        )
-    if _holds_something_else(path):
-        raise FileExistsError(
-            f"{path} holds no SavedModel, so it is not replaced. Choose another folder."
-        )
+    check_folder(path, MARKER, overwrite)
     pad_id = preprocessor.tokenizer.pad_id
 
     def from_text(text):
@@ -81,21 +75,8 @@ def write_savedmodel(
     )
     archive.add_endpoint("ids", from_ids, input_signature=ids)
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(
-        dir=path.parent, prefix=f".{path.name}."
-    ) as folder:
-        written = pathlib.Path(folder) / "savedmodel"
-        archive.write_out(str(written), verbose=False)
-        if path.exists():
-            shutil.rmtree(path)
-        written.rename(path)
-
-
-def _holds_something_else(path):
-    if path.is_dir():
-        return any(path.iterdir()) and not (path / "saved_model.pb").is_file()
-    return path.exists()
+    with write_folder(path, MARKER, overwrite) as folder:
+        archive.write_out(str(folder), verbose=False)
 
 
 def read_savedmodel(path):
@@ -112,7 +93,7 @@ def read_savedmodel(path):
     """
     import tensorflow_text  # noqa: F401  registers the ops of the tokenizer
 
-    if not (pathlib.Path(path) / "saved_model.pb").is_file():
+    if not (pathlib.Path(path) / MARKER).is_file():
         raise FileNotFoundError(
             f"There is no SavedModel at {path}: it holds no saved_model.pb. "
             "`recbert export` and `model.export_savedmodel(path)` write one."
@@ -138,7 +119,7 @@ def foreign_ops(path):
     from tensorflow.python.framework import op_def_registry
 
     proto = saved_model_pb2.SavedModel()
-    proto.ParseFromString((pathlib.Path(path) / "saved_model.pb").read_bytes())
+    proto.ParseFromString((pathlib.Path(path) / MARKER).read_bytes())
     graph = proto.meta_graphs[0].graph_def
     functions = {function.signature.name for function in graph.library.function}
     nodes = list(graph.node)

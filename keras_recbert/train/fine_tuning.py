@@ -2,6 +2,7 @@
 
 import pathlib
 
+from keras_recbert.builder import check_weights
 from keras_recbert.data.glue import get_task, load_glue_tfds, load_splits
 from keras_recbert.models.registry import get_card
 from keras_recbert.train.training_run import TrainingTask, train
@@ -17,7 +18,8 @@ def fine_tune(config):
         Tuple of the model and its results, see `training_run.train`.
 
     Raises:
-        ValueError: if the model or the task is unknown or no data is named.
+        ValueError: if the model or the task is unknown, no data is named, or the
+            weights cannot be read or do not fit.
         FileExistsError: if the output folder is a file.
         MissingSplitError: if the files of the task are not there.
     """
@@ -27,6 +29,15 @@ def fine_tune(config):
             f"output_dir must be a folder. {config.run_dir()} is a file."
         )
     glue_task = get_task(config.task)
+    if config.weights is not None:
+        sizes = {"max_sequence_length": config.max_sequence_length}
+        sizes |= config.overrides
+        checkpoint = check_weights(config.model, config.weights, **sizes)
+        if config.vocabulary is None and checkpoint.vocabulary is None:
+            raise ValueError(
+                f"{config.weights} has no vocabulary. Pass the vocab.txt it was "
+                "trained with: vocabulary (--vocabulary FILE)."
+            )
     if config.tfds:
         train_examples, dev_examples, notes = load_glue_tfds(glue_task)
     elif config.data_dir is not None:

@@ -28,6 +28,7 @@ RUN_FILES = (
     "vocab.txt",
     "best.weights.h5",
     "model.keras",
+    "preset",
     "savedmodel",
     "history.csv",
     "learning_curve.png",
@@ -58,9 +59,10 @@ def train(config, task, train_examples, dev_examples, corpus=None, notes=()):
     """Trains and scores a model and writes everything into one folder.
 
     The folder gets `vocab.txt`, `best.weights.h5` (best epoch by the main metric on
-    the first dev split), `model.keras` (that epoch, loadable), `savedmodel/`,
-    `history.csv`, `learning_curve.png`, `tensorboard/`, `results.json`, and while
-    training runs `backup/`, from which the same command goes on after a stop.
+    the first dev split), `model.keras` and `preset/` (that epoch, loadable; the
+    preset's card has the scores), `savedmodel/`, `history.csv`, `learning_curve.png`,
+    `tensorboard/`, `results.json`, and while training runs `backup/`, from which the
+    same command goes on after a stop.
 
     Args:
         config: `FineTuningConfig`.
@@ -172,6 +174,13 @@ def train(config, task, train_examples, dev_examples, corpus=None, notes=()):
         "device": device_name(),
     }
     write_json(folder / "results.json", results)
+    kept = ("task", "scores", "best_epoch", "dev_examples", "seconds", "device")
+    model.save_preset(
+        folder / "preset",
+        metrics={**{key: results[key] for key in kept}, "seed": config.seed},
+        source=config.weights,
+        overwrite=True,
+    )
     save_learning_curve(
         folder / "learning_curve.png",
         training_loss,
@@ -273,11 +282,6 @@ def _vocabulary(config, folder, texts):
         vocabulary = load_vocabulary(config.vocabulary)
     elif config.weights is not None:
         vocabulary = open_checkpoint(config.weights).vocabulary
-        if vocabulary is None:
-            raise ValueError(
-                f"{config.weights} has no vocabulary. Pass the vocab.txt it was "
-                "trained with: vocabulary (--vocabulary FILE)."
-            )
     else:
         print(f"Learning {config.vocabulary_size:,} word pieces ...", flush=True)
         vocabulary = learn_vocabulary(

@@ -217,7 +217,7 @@ def test_what_is_there_is_not_overwritten_unasked(folder, tmp_path):
     )
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.tex").write_text("years of work")
-    with pytest.raises(FileExistsError, match="something else"):
+    with pytest.raises(FileExistsError, match="holds no config.json"):
         encoder.save_huggingface(tmp_path / "thesis", overwrite=True)
     assert [path.name for path in (tmp_path / "thesis").iterdir()] == ["chapter.tex"]
 
@@ -327,3 +327,9 @@ def test_a_config_that_is_missing_or_no_json(folder):
     (folder / "config.json").unlink()
     with pytest.raises(CheckpointError, match="config.json is missing"):
         keras_recbert.load(folder)
+
+
+def test_others_may_read_the_weights(folder, tmp_path):
+    keras_recbert.load(folder).save_huggingface(tmp_path / "out")
+    modes = {path.name: path.stat().st_mode for path in (tmp_path / "out").iterdir()}
+    assert modes["model.safetensors"] == modes["config.json"]

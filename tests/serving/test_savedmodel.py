@@ -246,9 +246,9 @@ def test_overwrite_replaces_only_a_savedmodel(written, tmp_path):
     foreign = tmp_path / "photos"
     foreign.mkdir()
     (foreign / "cat.jpg").write_text("meow")
-    with pytest.raises(FileExistsError, match="photos holds no SavedModel, so"):
+    with pytest.raises(FileExistsError, match="photos holds no saved_model.pb, so"):
         model.export_savedmodel(foreign, overwrite=True)
-    with pytest.raises(FileExistsError, match="cat.jpg holds no SavedModel, so"):
+    with pytest.raises(FileExistsError, match="cat.jpg holds no saved_model.pb, so"):
         model.export_savedmodel(foreign / "cat.jpg", overwrite=True)
     assert (foreign / "cat.jpg").read_text() == "meow"
 
@@ -264,7 +264,6 @@ def test_a_failure_while_writing_leaves_nothing_behind(
     before = contents(tmp_path)
 
     def write_half(folder, *args, **kwargs):
-        pathlib.Path(folder).mkdir()
         pathlib.Path(folder, "saved_model.pb").write_bytes(b"half")
         raise OSError("No space left on device")
 

@@ -9,9 +9,12 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from harness import largest_difference
-from toy_texts import write_glue_task
+from foreign_berts import PIECES, write_huggingface_folder
+from harness import assert_close, largest_difference
+from safetensors.numpy import load_file
+from toy_texts import reviews, write_glue_task
 
+import keras_recbert
 from keras_recbert.config import FineTuningConfig
 from keras_recbert.data.glue import read_glue
 from keras_recbert.metrics.glue import glue_scores
@@ -25,6 +28,7 @@ FILES = {
     "vocab.txt",
     "best.weights.h5",
     "model.keras",
+    "preset",
     "history.csv",
     "learning_curve.png",
     "tensorboard",
@@ -212,6 +216,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_been_stopped(tmp_path, monkeypat
     run = tmp_path / "run"
     assert names_in(run) == {*FILES, "backup"} - {
         "model.keras",
+        "preset",
         "learning_curve.png",
         "results.json",
     }
@@ -288,6 +293,57 @@ def test_limit_precision_and_a_given_vocabulary(tmp_path):
     ]
     assert model.backbone.policy.compute_dtype == "bfloat16"
     assert model.pooling == "first"
+
+
+def test_a_run_from_pretrained_weights(tmp_path, capsys):
+    write_huggingface_folder(tmp_path / "bert")
+    cased = '{"do_lower_case": false}'
+    (tmp_path / "bert" / "tokenizer_config.json").write_text(cased)
+    sizes = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "recurrent_dim": 7}
+    options = config(
+        tmp_path,
+        model="trans_blstm_tiny",
+        weights=str(tmp_path / "bert"),
+        max_sequence_length=20,
+        epochs=1,
+        freeze="embeddings",
+        layerwise_decay=0.9,
+        overrides={**sizes, "intermediate_dim": 20},
+    )
+    model, results = fine_tune(options)
+    assert "2 x block_*/projection/kernel: zero" in capsys.readouterr().out
+    assert model.preprocessor.tokenizer.vocabulary == tuple(PIECES)
+    assert not model.preprocessor.tokenizer.lowercase
+    tokens = load_file(tmp_path / "bert" / "model.safetensors")
+    assert np.array_equal(
+        model.backbone.embeddings.token_embedding.embeddings.numpy(),
+        tokens["embeddings.word_embeddings.weight"],
+    )
+    again = keras_recbert.load(tmp_path / "run" / "preset")
+    texts, _ = reviews(5)
+    assert_close(again.predict(texts, verbose=0), model.predict(texts, verbose=0), 1e-6)
+    card = json.loads((tmp_path / "run" / "preset" / "card.json").read_text())
+    assert card["metrics"]["scores"] == results["scores"]
+    assert card["metrics"]["seed"] == options.seed
+    assert card["source"] == str(tmp_path / "bert")
+
+
+def test_weights_that_do_not_fit_are_told_before_any_work(tmp_path):
+    write_huggingface_folder(tmp_path / "bert")
+    options = config(tmp_path, weights=str(tmp_path / "bert"), epochs=1)
+    with pytest.raises(ValueError, match="max_sequence_length: 32 in .*, 24 in the"):
+        fine_tune(options)
+    (tmp_path / "bert" / "vocab.txt").unlink()
+    sizes = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 20}
+    options = config(
+        tmp_path,
+        weights=str(tmp_path / "bert"),
+        max_sequence_length=20,
+        overrides=sizes,
+    )
+    with pytest.raises(ValueError, match="has no vocabulary. Pass the vocab.txt"):
+        fine_tune(options)
+    assert not (tmp_path / "run").exists()
 
 
 def test_mistakes_are_told_before_any_work(tmp_path):

@@ -18,19 +18,16 @@ def check_folder(folder, marker, overwrite=False):
         FileExistsError: if it may not.
     """
     folder = pathlib.Path(folder)
-    if not folder.exists():
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
-    if folder.is_dir() and not any(folder.iterdir()):
-        return
-    if not folder.is_dir() or not (folder / marker).is_file():
-        raise FileExistsError(
-            f"{folder} exists and holds something else (no {marker}), so it is not "
-            "replaced. Choose another folder."
-        )
     if not overwrite:
         raise FileExistsError(
             f"{folder} exists already. Choose another folder, or pass overwrite=True "
             "(--overwrite) to replace it."
+        )
+    if not (folder / marker).is_file():
+        raise FileExistsError(
+            f"{folder} holds no {marker}, so it is not replaced. Choose another folder."
         )
 
 
@@ -53,7 +50,13 @@ def write_folder(folder, marker, overwrite=False):
         written = pathlib.Path(temporary) / "new"
         written.mkdir()
         yield written
-        if folder.exists():
-            # A rename, so that a stop leaves the old folder or the new one whole.
-            folder.rename(pathlib.Path(temporary) / "old")
-        written.rename(folder)
+        old = pathlib.Path(temporary) / "old"
+        try:
+            if folder.exists():
+                # A rename, so that a stop leaves the old folder or the new one whole.
+                folder.rename(old)
+            written.rename(folder)
+        except BaseException:
+            if old.exists() and not folder.exists():
+                old.rename(folder)  # or it would go with the temporary folder
+            raise

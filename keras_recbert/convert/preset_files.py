@@ -1,0 +1,189 @@
+"""The JSON files of a preset, and what is checked before its weights are read."""
+
+import hashlib
+import json
+
+import numpy as np
+
+from keras_recbert.convert.bert_config import read_json
+from keras_recbert.convert.checkpoint import CheckpointError
+
+FORMAT_VERSION = 1
+CARD, CONFIG = "card.json", "config.json"
+WEIGHTS, VOCABULARY = "model.safetensors", "vocab.txt"
+CONFIG_KEYS = ("format_version", "class", "arguments", "backbone", "text_front")
+CARD_KEYS = (
+    "format_version",
+    "name",
+    "class",
+    "sizes",
+    "num_parameters",
+    "metrics",
+    "source",
+    "license",
+    "versions",
+    "date",
+    "files",
+    "sha256",
+)
+AGAIN = "Copy the preset again, or write it again with `save_preset`."
+
+
+def read_card(directory):
+    """Reads `card.json` and checks that it and the files it names are as written.
+
+    Args:
+        directory: pathlib.Path.
+
+    Returns:
+        dict.
+
+    Raises:
+        FileNotFoundError: if there is no card.
+        CheckpointError: if it, or a file that it names, is missing or changed.
+    """
+    file = directory / CARD
+    if not file.is_file():
+        raise FileNotFoundError(
+            f"There is no preset at {directory}: {file} is missing. "
+            "`model.save_preset(directory)` writes a preset."
+        )
+    card = read_json(file)
+    _check_version(file, card)
+    _check_keys(file, "", card, CARD_KEYS)
+    if card["sha256"] != sum_of_card(card):
+        raise CheckpointError(
+            f"{file} was changed or damaged: its sha256 sum is "
+            f"{sum_of_card(card)}, and by its own word it must be "
+            f"{card['sha256']}. {AGAIN}"
+        )
+    _check_files(directory, card["files"])
+    return card
+
+
+def read_config(directory):
+    """Reads `config.json` and checks its form.
+
+    Args:
+        directory: pathlib.Path.
+
+    Returns:
+        dict.
+
+    Raises:
+        CheckpointError: if it has another form.
+    """
+    config = read_json(directory / CONFIG)
+    check_config(directory / CONFIG, config)
+    return config
+
+
+def _check_files(directory, files):
+    known = (CONFIG, WEIGHTS, VOCABULARY)
+    _check_keys(directory / CARD, "files", files, (CONFIG, WEIGHTS), (VOCABULARY,))
+    for name in filter(files.__contains__, known):
+        _check_keys(directory / CARD, name, files[name], ("bytes", "sha256"))
+        file = directory / name
+        if not file.is_file():
+            raise CheckpointError(f"{file} is missing, which {CARD} names. {AGAIN}")
+        # The size first: it finds a cut file without reading it.
+        for what, measure in (("bytes", size_of), ("sha256", sum_of)):
+            found, expected = measure(file), files[name][what]
+            if found != expected:
+                raise CheckpointError(
+                    f"{file} was changed or damaged: its {what} is {found}, and by "
+                    f"{CARD} it must be {expected}. {AGAIN}"
+                )
+
+
+def check_config(file, config):
+    """Raises `CheckpointError` if what is or goes into `config.json` is not plain.
+
+    Args:
+        file: path, for the message.
+        config: dict.
+    """
+    _check_version(file, config)
+    _check_keys(file, "", config, CONFIG_KEYS)
+    models = [("", config)]
+    if config["backbone"] is not None:
+        models.append(("backbone", config["backbone"]))
+        _check_keys(file, "backbone", config["backbone"], ("class", "arguments"))
+    for where, described in models:
+        where = f"{where}.arguments".lstrip(".")
+        arguments = described["arguments"]
+        if not isinstance(arguments, dict) or not all(
+            map(_is_plain, arguments.values())
+        ):
+            # Keras takes some dicts for classes to import.
+            raise CheckpointError(
+                f"{file}: {where} must hold numbers, strings and lists of them. "
+                f"It holds {arguments!r}."
+            )
+        if not isinstance(described["class"], str):
+            raise CheckpointError(
+                f"{file}: a class is a string. It is {described['class']!r}."
+            )
+    if config["text_front"] is not None:
+        keys = ("lowercase", "strip_accents", "sequence_length")
+        keys += ("max_sequence_length", "truncation")
+        _check_keys(file, "text_front", config["text_front"], keys)
+
+
+def _is_plain(value):
+    if isinstance(value, list):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, (bool, int, float, str))
+
+
+def _check_version(file, content):
+    version = content.get("format_version")
+    if version != FORMAT_VERSION:
+        raise CheckpointError(
+            f"{file}: the format version is {version!r}. This version of "
+            f"keras_recbert reads version {FORMAT_VERSION}. The version that wrote "
+            f"the preset can load it: {content.get('versions', 'not said')}."
+        )
+
+
+def _check_keys(file, where, value, needed, optional=()):
+    where = f"{file}: {where}" if where else str(file)
+    if not isinstance(value, dict):
+        raise CheckpointError(f"{where} must be a JSON object. It is {value!r}.")
+    missing = [key for key in needed if key not in value]
+    unknown = [key for key in value if key not in (*needed, *optional)]
+    if missing or unknown:
+        raise CheckpointError(
+            f"{where} must have the keys {', '.join(needed)}"
+            f"{''.join(f' (and may have {key})' for key in optional)}. "
+            f"Missing: {missing}. Unknown: {unknown}. {AGAIN}"
+        )
+
+
+def to_json(value):
+    """JSON of finite numbers; NumPy's scalars become plain ones."""
+
+    def plain(value):
+        if isinstance(value, np.generic):
+            return value.item()
+        raise TypeError(f"{value!r} of type {type(value).__name__} is no JSON")
+
+    # Escaped, so that no encoding and no editor changes a character.
+    return json.dumps(value, indent=2, allow_nan=False, default=plain) + "\n"
+
+
+def size_of(file):
+    """Size of a file in bytes."""
+    return file.stat().st_size
+
+
+def sum_of(file):
+    """sha256 sum of a file, as hexadecimal digits."""
+    with open(file, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def sum_of_card(card):
+    """sha256 sum of all of a card but that sum."""
+    rest = {key: value for key, value in card.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
