@@ -257,6 +257,7 @@ def test_overwrite_replaces_only_a_savedmodel(written, tmp_path):
 def test_a_failure_while_writing_leaves_nothing_behind(
     written, tmp_path, monkeypatch, overwrite
 ):
+    model = written("bert").model
     path = tmp_path / "model"
     if overwrite:
         path.mkdir()
@@ -274,7 +275,7 @@ def test_a_failure_while_writing_leaves_nothing_behind(
         "keras.export.ExportArchive.write_out", lambda _, f, **k: write_half(f)
     )
     with pytest.raises(OSError, match="No space left"):
-        written("bert").model.export_savedmodel(path, overwrite=overwrite)
+        model.export_savedmodel(path, overwrite=overwrite)
     assert contents(tmp_path) == before
 
 
