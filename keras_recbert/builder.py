@@ -1,5 +1,6 @@
 """From a name to a model."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 from keras_recbert.models import zoo  # noqa: F401  registers the names
@@ -63,9 +64,12 @@ def build(name, task=None, weights=None, **overrides):
         return backbone
     cls = _classes()["TextClassifier" if task == "classifier" else "TextRegressor"]
     task_arguments, sizes = cls.split_arguments(overrides)
+    front_sizes = sizes
     if checkpoint is not None:
         _take_vocabulary(checkpoint, task_arguments)
-    preprocessor = cls.make_preprocessor(task_arguments, sizes)
+        # Not among those that the caller named.
+        front_sizes = {**_open_sizes(checkpoint), **sizes}
+    preprocessor = cls.make_preprocessor(task_arguments, front_sizes)
     backbone = _build_backbone(card, sizes, checkpoint)
     return cls(backbone, preprocessor, **task_arguments)
 
@@ -111,7 +115,7 @@ def check_weights(name, weights, **overrides):
     """Raises what `build(name, weights=weights)` would raise, and builds nothing.
 
     Args:
-        name, weights, overrides: as for `build`, without a task and its arguments.
+        name, weights, overrides: as for `build`; arguments of a task are not checked.
 
     Returns:
         `keras_recbert.convert.checkpoint.Checkpoint`.
@@ -119,7 +123,8 @@ def check_weights(name, weights, **overrides):
     from keras_recbert.convert.open_checkpoint import open_checkpoint
 
     checkpoint = open_checkpoint(weights)
-    _arguments(get_card(name), overrides, checkpoint)
+    _, sizes = _classes()["TextClassifier"].split_arguments(overrides)
+    _arguments(get_card(name), sizes, checkpoint)
     return checkpoint
 
 
@@ -193,24 +198,37 @@ def _arguments(card, overrides, checkpoint):
     arguments = {**sizes, "name": card.name, **overrides}
     if checkpoint is not None:
         from keras_recbert.convert.warm_start import check_sizes
+        from keras_recbert.layers.common import check_positive
 
-        for size in ("vocabulary_size", "max_sequence_length", "num_segments"):
-            # What neither the card nor the caller names is the checkpoint's.
-            arguments.setdefault(size, checkpoint.sizes[size])
+        # What neither the card nor the caller names is the checkpoint's.
+        arguments = {**_open_sizes(checkpoint), **arguments}
         config = complete_config(arguments)
+        numbers = [k for k, v in checkpoint.sizes.items() if type(v) is int]
+        check_positive(**{key: config[key] for key in numbers if key in config})
         check_sizes(f"{card.name!r}", config, set(overrides), checkpoint)
     return arguments
 
 
+def _open_sizes(checkpoint):
+    """Sizes that no name of the zoo fixes, as the checkpoint has them."""
+    names = ("vocabulary_size", "max_sequence_length", "num_segments")
+    return {name: checkpoint.sizes[name] for name in names}
+
+
 def _take_vocabulary(checkpoint, arguments):
     """Sets what `arguments` leave open about the text to the checkpoint's."""
+    for key in ("lowercase", "strip_accents"):
+        if getattr(checkpoint, key) is not None:
+            arguments.setdefault(key, getattr(checkpoint, key))
+    given = arguments.get("vocabulary")
     if checkpoint.vocabulary is None:
         return
-    if "vocabulary" in arguments:
-        from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
+    if given is not None:
+        from keras_recbert.text.vocabulary import check_vocabulary, load_vocabulary
 
-        given = WordPieceTokenizer(arguments["vocabulary"]).vocabulary
-        if given != checkpoint.vocabulary:
+        is_path = isinstance(given, (str, os.PathLike))
+        given = load_vocabulary(given) if is_path else check_vocabulary(given)
+        if tuple(given) != checkpoint.vocabulary:
             raise ValueError(
                 "`vocabulary` differs from that of `weights`: its embeddings would be "
                 f"those of other word pieces. Received: {len(given)} word pieces; "
@@ -218,8 +236,6 @@ def _take_vocabulary(checkpoint, arguments):
                 "take the checkpoint's."
             )
     arguments["vocabulary"] = list(checkpoint.vocabulary)
-    for key in ("lowercase", "strip_accents"):
-        arguments.setdefault(key, getattr(checkpoint, key))
 
 
 def _text_front(checkpoint, backbone):

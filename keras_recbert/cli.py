@@ -109,11 +109,11 @@ def convert(
 ):
     """Turns a BERT of another tool into a preset, or a model into a BERT of others.
 
-    Prints what became of each tensor: copied, adapted, new, unused.
+    Prints what became of each tensor of a BERT: copied, adapted, new, unused.
 
     Args:
-        source: A folder of Hugging Face, Google's TF1, the Model Garden or TF Hub, or a
-            preset.
+        source: A folder of Hugging Face, Google's TF1, the Model Garden or TF Hub, a
+            preset, or a model.keras.
         output: Folder to write.
         model: Name of the encoder to put the weights into, see `recbert list`; by
             default a plain BERT of the sizes of the source.
@@ -121,21 +121,34 @@ def convert(
             transformers (plain BERTs only, without a head).
         overwrite: Replace the folder if it exists.
     """
+    from keras_recbert.convert.huggingface import FILES as HUGGINGFACE_FILES
+    from keras_recbert.convert.open_checkpoint import is_preset
+    from keras_recbert.convert.preset import read_preset
+    from keras_recbert.convert.preset_files import FILES as PRESET_FILES
+    from keras_recbert.folders import check_folder
+
+    files = {"preset": PRESET_FILES, "huggingface": HUGGINGFACE_FILES}[to]
+    check_folder(output, files, overwrite)
+    card = {"source": source}
     if model is None:
         loaded = keras_recbert.load(source)
+        if is_preset(source):
+            kept = ("metrics", "source", "license")
+            card = {key: read_preset(source).card[key] for key in kept}
     else:
         loaded = keras_recbert.build(model, weights=source)
     encoder = getattr(loaded, "backbone", loaded)
     if encoder.weights_report is not None:
         print(encoder.weights_report)
     if to == "preset":
-        loaded.save_preset(output, source=source, overwrite=overwrite)
+        loaded.save_preset(output, overwrite=overwrite, **card)
         print(f"Wrote the preset {output}. Load it: keras_recbert.load({output!r})")
         return
     if encoder is not loaded:
         encoder.preprocessor = loaded.preprocessor
-        print("The head is left out: the folder holds the encoder.")
     encoder.save_huggingface(output, overwrite=overwrite)
+    if encoder is not loaded:
+        print("The head is left out: the folder holds the encoder.")
     print(
         f"Wrote {output}. Load it: transformers.AutoModel.from_pretrained({output!r})"
     )

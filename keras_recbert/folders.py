@@ -5,44 +5,59 @@ import pathlib
 import tempfile
 
 
-def check_folder(folder, marker, overwrite=False):
+def check_folder(folder, files, overwrite=False):
     """Checks that a folder may be written.
 
     Args:
         folder: path.
-        marker: str. A file that folders of this kind hold; with `overwrite`, a
-            folder without it is not replaced.
-        overwrite: bool.
+        files: tuple of str. What folders of this kind hold; one that holds something
+            else, or lacks the first, is not replaced.
+        overwrite: bool. Whether it may be replaced.
 
     Raises:
         FileExistsError: if it may not.
     """
     folder = pathlib.Path(folder)
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+    for parent in folder.parents:
+        if parent.exists() and not parent.is_dir():
+            raise FileExistsError(f"{folder} cannot be written: {parent} is a file.")
+    if folder.is_symlink() and not folder.exists():
+        raise FileExistsError(f"{folder} is a link to something that is not there.")
+    if folder.exists() and not folder.is_dir():
+        raise FileExistsError(f"{folder} is a file. Choose another folder.")
+    held = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    if not held:
         return
     if not overwrite:
         raise FileExistsError(
             f"{folder} exists already. Choose another folder, or pass overwrite=True "
             "(--overwrite) to replace it."
         )
-    if not (folder / marker).is_file():
+    if files[0] not in held:
         raise FileExistsError(
-            f"{folder} holds no {marker}, so it is not replaced. Choose another folder."
+            f"{folder} holds no {files[0]}, so it is not replaced. Choose another "
+            "folder."
+        )
+    foreign = [name for name in held if name not in files]
+    if foreign:
+        raise FileExistsError(
+            f"{folder} also holds {foreign[0]!r}, which would be lost, so it is not "
+            "replaced. Choose another folder."
         )
 
 
 @contextlib.contextmanager
-def write_folder(folder, marker, overwrite=False):
+def write_folder(folder, files, overwrite=False):
     """Gives a temporary folder, which takes the name `folder` when all went well.
 
     Args:
-        folder, marker, overwrite: see `check_folder`.
+        folder, files, overwrite: see `check_folder`.
 
     Raises:
         FileExistsError: if `folder` may not be written; before anything is.
     """
     folder = pathlib.Path(folder)
-    check_folder(folder, marker, overwrite)
+    check_folder(folder, files, overwrite)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(
         dir=folder.parent, prefix=f".{folder.name}."

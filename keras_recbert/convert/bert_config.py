@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import reprlib
 
 from keras_recbert.convert.checkpoint import CheckpointError
 
@@ -37,10 +38,12 @@ def read_json(path):
     path = pathlib.Path(path)
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is not valid JSON: {error}.") from error
     if not isinstance(value, dict):
-        raise CheckpointError(f"{path} must hold a JSON object. It holds: {value!r}.")
+        raise CheckpointError(
+            f"{path} must hold a JSON object. It holds: {reprlib.repr(value)}."
+        )
     return value
 
 
@@ -87,13 +90,13 @@ def read_sizes(config, keys, required, where):
         if key in config and config[key] not in valid:
             raise CheckpointError(
                 f"{where}{key} must be {valid[0]!r}, as in BERT. It is "
-                f"{config[key]!r}, which the encoders here do not compute."
+                f"{reprlib.repr(config[key])}, which the encoders here do not compute."
             )
     sizes = {}
     for name, key in keys.items():
         size = config.get(key)
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            came = f"It is {size!r}." if key in config else "It is missing."
+            came = f"It is {reprlib.repr(size)}." if key in config else "It is missing."
             raise CheckpointError(
                 f"{where}{key} must be a whole number of at least 1. {came}"
             )

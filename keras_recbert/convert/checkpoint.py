@@ -67,7 +67,8 @@ class Checkpoint:
         optional: tuple of weight paths that a checkpoint may lack (the pooler).
         block: str. Kind of block of the encoder: `"transformer"` but for presets.
         vocabulary: tuple of str, or None.
-        lowercase: bool. Whether the vocabulary is of lower-cased texts.
+        lowercase: bool, whether the vocabulary is of lower-cased texts; None if
+            nothing says it.
         strip_accents: bool or None, as `WordPieceTokenizer` takes it.
         note: str. What one should know of how these weights are computed with here.
 
@@ -87,7 +88,7 @@ class Checkpoint:
     optional: tuple = ()
     block: str = "transformer"
     vocabulary: tuple | None = None
-    lowercase: bool = True
+    lowercase: bool | None = None
     strip_accents: bool | None = None
     note: str = ""
 
@@ -117,12 +118,19 @@ class Checkpoint:
                     f"{tuple(origin.shape)}."
                 )
 
+        if len(self.vocabulary or ()) > self.sizes["vocabulary_size"]:
+            raise CheckpointError(
+                f"{self.path} has {len(self.vocabulary)} word pieces, and embeddings "
+                f"for {self.sizes['vocabulary_size']} ({self.sizes_from}). They do not "
+                "belong together."
+            )
+
     def _where(self):
         files = sorted(set(self.files.values()))
         return ", ".join(files) or f"{self.path} (no tensor in its files)"
 
     def weight(self, path):
-        """Reads one weight of this package: float32 array.
+        """Reads one weight of this package: float32, or float64 if stored so.
 
         Raises:
             CheckpointError: if the file is damaged, or a number is not finite.
@@ -131,7 +139,9 @@ class Checkpoint:
         return origin.join([self._tensor(name) for name in origin.names])
 
     def _tensor(self, name):
-        tensor = np.asarray(self.read(name)).astype("float32", copy=False)
+        tensor = np.asarray(self.read(name))
+        if tensor.dtype != "float64":
+            tensor = tensor.astype("float32", copy=False)
         if not np.all(np.isfinite(tensor)):
             bad = int(np.size(tensor) - np.count_nonzero(np.isfinite(tensor)))
             raise CheckpointError(
@@ -183,16 +193,26 @@ class Naming:
 POOLER = ("pooler/kernel", "pooler/bias")
 
 
-def bert_origins(naming, sizes):
+def bert_origins(naming, sizes, shapes=None, sizes_from=""):
     """Where each weight of a plain BERT is in a checkpoint.
 
     Args:
         naming: `Naming`.
         sizes: dict, see `Checkpoint`.
+        shapes, sizes_from: see `Checkpoint`; to read one, not to write one.
 
     Returns:
         dict of weight path to `Origin`.
+
+    Raises:
+        CheckpointError: if there are fewer tensors than layers.
     """
+    if shapes is not None and sizes["num_layers"] > len(shapes):
+        # Before a number that nobody checked is counted up to.
+        raise CheckpointError(
+            f"{sizes_from} says that there are {sizes['num_layers']} layers, and the "
+            f"files hold {len(shapes)} tensors. They do not belong together."
+        )
     width, inner = sizes["hidden_dim"], sizes["intermediate_dim"]
     num_heads = sizes["num_heads"]
     head_dim = width // num_heads
@@ -265,9 +285,10 @@ def bert_origins(naming, sizes):
 def guess_lowercase(vocabulary):
     """Whether a vocabulary is of lower-cased texts: no piece has a capital letter.
 
-    Special tokens such as `[CLS]` do not count. For formats that do not say it.
+    Special tokens such as `[CLS]`, and Google's `<S>`, do not count. For formats that
+    do not say it.
     """
     return not any(
-        piece != piece.lower() and not (piece[0] == "[" and piece[-1] == "]")
+        piece != piece.lower() and (piece[0], piece[-1]) not in (("[", "]"), ("<", ">"))
         for piece in vocabulary
     )

@@ -42,7 +42,7 @@ def swish_from_feed_forward(checkpoint, block, layer):
     input_kernel[:, :, : units.num_kept] = units.kernel[:, None]
     gate_bias = np.zeros(width)
     gate_bias[: units.num_kept] = units.bias
-    output_kernel = layer.output_dense.kernel.numpy()
+    output_kernel = np.zeros(layer.output_dense.kernel.shape)
     output_kernel[: units.num_kept] = units.out
     return units.assign(
         (
@@ -117,7 +117,8 @@ class _Units:
     """The strongest units of a feed-forward sub-layer, in their order.
 
     Those with the largest `|W[:, j]| |V[j, :]|`. What a recurrent layer has beyond
-    them starts as it was built.
+    them adds nothing at the start: it is as it was built, and its outputs are
+    multiplied with zero.
     """
 
     PATHS = {

@@ -60,9 +60,9 @@ def read_google_tf1(prefix):
         shapes=shapes,
         files=dict.fromkeys(shapes, str(prefix)),
         read=read,
-        origins=bert_origins(NAMING, sizes),
+        origins=bert_origins(NAMING, sizes, shapes, str(config)),
         optional=POOLER,
         vocabulary=vocabulary,
         # Nothing in these archives says it but the name of the download.
-        lowercase=vocabulary is None or guess_lowercase(vocabulary),
+        lowercase=None if vocabulary is None else guess_lowercase(vocabulary),
     )

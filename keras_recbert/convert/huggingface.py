@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import reprlib
 
 from keras_recbert.convert.bert_config import SIZES, read_bert_config, read_json
 from keras_recbert.convert.checkpoint import (
@@ -20,6 +21,8 @@ from keras_recbert.convert.safetensors_files import (
 from keras_recbert.folders import write_folder
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+# What `write_huggingface` writes.
+FILES = ("config.json", WEIGHTS, "vocab.txt", "tokenizer_config.json")
 
 
 def naming(prefix="", gamma=".weight", beta=".bias"):
@@ -75,7 +78,7 @@ def read_huggingface(folder):
         shapes=shapes,
         files={name: str(file) for name, file in files.items()},
         read=lambda name: read_tensor(files[name], name),
-        origins=bert_origins(names, sizes),
+        origins=bert_origins(names, sizes, shapes, str(folder / "config.json")),
         optional=POOLER,
         **_read_tokenizer(folder),
     )
@@ -109,38 +112,83 @@ def _tensor_files(folder):
     return {tensor: folder / name for tensor, name in files.items()}, shapes
 
 
+# What BERT's tokenizer is, where a file may say otherwise. A missing key means that.
+TOKENIZER_CONFIG = {
+    "tokenizer_class": ("BertTokenizer", "BertTokenizerFast", None),
+    "do_basic_tokenize": (True, None),
+    "tokenize_chinese_chars": (True, None),
+    "never_split": (None, []),
+    "do_lower_case": (True, False, None),
+    "strip_accents": (True, False, None),
+}
+TOKENIZER = {
+    ("model", "type"): ("WordPiece",),
+    ("model", "continuing_subword_prefix"): ("##", None),
+    ("model", "unk_token"): ("[UNK]", None),
+    ("normalizer", "type"): ("BertNormalizer", None),
+    ("normalizer", "clean_text"): (True, None),
+    ("normalizer", "handle_chinese_chars"): (True, None),
+    ("normalizer", "lowercase"): (True, False, None),
+    ("normalizer", "strip_accents"): (True, False, None),
+    ("pre_tokenizer", "type"): ("BertPreTokenizer", None),
+}
+
+
 def _read_tokenizer(folder):
     """Vocabulary, `lowercase` and `strip_accents` of a folder, where it has them."""
-    from keras_recbert.text.vocabulary import check_vocabulary, load_vocabulary
+    from keras_recbert.text.vocabulary import load_vocabulary
 
-    config, tokenizer = {}, {}
-    if (folder / "tokenizer_config.json").is_file():
-        config = read_json(folder / "tokenizer_config.json")
-    if (folder / "tokenizer.json").is_file():
-        tokenizer = read_json(folder / "tokenizer.json")
+    config, vocabulary, normalizer = {}, None, {}
+    file = folder / "tokenizer_config.json"
+    if file.is_file():
+        config = read_json(file)
+        for key, valid in TOKENIZER_CONFIG.items():
+            _check_tokenizer(file, key, config.get(key), valid)
+    file = folder / "tokenizer.json"
+    if file.is_file():
+        tokenizer = read_json(file)
+        for (part, key), valid in TOKENIZER.items():
+            held = tokenizer.get(part)
+            held = {} if held is None else held
+            value = held.get(key) if isinstance(held, dict) else held
+            _check_tokenizer(file, f"{part}.{key}", value, valid)
+        normalizer = tokenizer.get("normalizer") or {}
+        vocabulary = _pieces(file, tokenizer["model"].get("vocab"))
     if (folder / "vocab.txt").is_file():
         vocabulary = load_vocabulary(folder / "vocab.txt")
-    elif tokenizer:
-        source = str(folder / "tokenizer.json")
-        model = tokenizer.get("model") or {}
-        if model.get("type") != "WordPiece":
-            raise CheckpointError(
-                f"{source}: the tokenizer must be of the type 'WordPiece', as BERT's "
-                f"is. It is {model.get('type')!r}."
-            )
-        ids = model["vocab"]
-        vocabulary = check_vocabulary(sorted(ids, key=ids.get), source)
-        if sorted(ids.values()) != list(range(len(ids))):
-            raise CheckpointError(f"{source}: the ids of its pieces leave gaps.")
-    else:
-        return {}
-    normalizer = tokenizer.get("normalizer") or {}
     lowercase = config.get("do_lower_case", normalizer.get("lowercase"))
+    if lowercase is None and vocabulary is not None:
+        lowercase = guess_lowercase(vocabulary)
     return {
-        "vocabulary": tuple(vocabulary),
-        "lowercase": guess_lowercase(vocabulary) if lowercase is None else lowercase,
+        "vocabulary": None if vocabulary is None else tuple(vocabulary),
+        "lowercase": lowercase,
         "strip_accents": config.get("strip_accents", normalizer.get("strip_accents")),
     }
+
+
+def _check_tokenizer(file, key, value, valid):
+    # By identity for True, False and None: 1 == True, and "" is no False.
+    if not any(
+        value is v or (isinstance(v, (str, list)) and value == v) for v in valid
+    ):
+        raise CheckpointError(
+            f"{file}: {key} must be {valid[0]!r}, as in BERT's tokenizer. It is "
+            f"{reprlib.repr(value)}. To load the weights alone, move the tokenizer's "
+            "files and vocab.txt away."
+        )
+
+
+def _pieces(file, ids):
+    """Word pieces in the order of their ids."""
+    from keras_recbert.text.vocabulary import check_vocabulary
+
+    valid = isinstance(ids, dict) and all(type(i) is int for i in ids.values())
+    if not valid or sorted(ids.values()) != list(range(len(ids))):
+        raise CheckpointError(
+            f"{file}: model.vocab must be a JSON object from word pieces to the ids 0, "
+            "1, 2, ... without gaps."
+        )
+    return check_vocabulary(sorted(ids, key=ids.get), str(file))
 
 
 def write_huggingface(encoder, folder, preprocessor=None, overwrite=False):
@@ -150,7 +198,7 @@ def write_huggingface(encoder, folder, preprocessor=None, overwrite=False):
         encoder: `RecBertBackbone` of transformer blocks.
         folder: path. Written under a temporary name and renamed.
         preprocessor: optional `TextPreprocessor`; its vocabulary is written too.
-        overwrite: bool. Replaces a folder that holds a `config.json`.
+        overwrite: bool. Replaces a folder that holds such files and nothing else.
 
     Raises:
         ValueError: if the encoder is no plain BERT.
@@ -186,7 +234,7 @@ def write_huggingface(encoder, folder, preprocessor=None, overwrite=False):
     for path, origin in bert_origins(naming(), sizes).items():
         parts = origin.split(weights[path].numpy().astype("float32", copy=False))
         tensors.update(zip(origin.names, parts, strict=True))
-    with write_folder(folder, marker="config.json", overwrite=overwrite) as target:
+    with write_folder(folder, FILES, overwrite) as target:
         write_tensors(tensors, target / WEIGHTS, metadata={"format": "pt"})
         if preprocessor is not None:
             _write_tokenizer(preprocessor, target)

@@ -97,7 +97,7 @@ def _open(prefix, folder, form, vocabulary_file, sizes=None, source=None):
     if LOWERCASE in stored:
         lowercase = bool(read(LOWERCASE))
     else:
-        lowercase = vocabulary is None or guess_lowercase(vocabulary)
+        lowercase = None if vocabulary is None else guess_lowercase(vocabulary)
 
     def read_named(name):
         try:
@@ -113,7 +113,7 @@ def _open(prefix, folder, form, vocabulary_file, sizes=None, source=None):
         shapes=shapes,
         files=dict.fromkeys(shapes, str(prefix)),
         read=read_named,
-        origins=bert_origins(naming, sizes),
+        origins=bert_origins(naming, sizes, shapes, str(source)),
         optional=POOLER,
         vocabulary=vocabulary,
         lowercase=lowercase,

@@ -1,5 +1,7 @@
 """Reads the YAML that describes a run of the TensorFlow Model Garden."""
 
+import reprlib
+
 from keras_recbert.convert.bert_config import SIZES as BERT_SIZES
 from keras_recbert.convert.bert_config import read_sizes
 from keras_recbert.convert.checkpoint import CheckpointError
@@ -25,7 +27,7 @@ def read_params(path):
 
     try:
         encoder = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is not valid YAML: {error}.") from error
     for key in ("task", "model", "encoder"):
         encoder = encoder.get(key) if isinstance(encoder, dict) else None
@@ -33,11 +35,13 @@ def read_params(path):
     if kind not in ("bert", "bert_v2"):
         raise CheckpointError(
             f"{path}: task.model.encoder.type must be 'bert' or 'bert_v2'. It is "
-            f"{kind!r}."
+            f"{reprlib.repr(kind)}."
         )
     where, config = f"{path}: task.model.encoder.{kind}", encoder.get(kind)
     if not isinstance(config, dict):
-        raise CheckpointError(f"{where} must hold the sizes. It is {config!r}.")
+        raise CheckpointError(
+            f"{where} must hold the sizes. It is {reprlib.repr(config)}."
+        )
     required = {
         "hidden_activation": ("gelu",),
         "norm_first": (False,),

@@ -1,15 +1,17 @@
 """Tells which format a checkpoint has, and opens it."""
 
 import pathlib
+import shlex
 
 from keras_recbert.convert.bert_config import read_json
 from keras_recbert.convert.checkpoint import CheckpointError
+from keras_recbert.convert.huggingface import INDEX, WEIGHTS, read_huggingface
 from keras_recbert.convert.preset_files import CARD, CONFIG
 
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
 CONVERT = (
-    'python -c "from transformers import AutoModel; '
-    "AutoModel.from_pretrained('{folder}').save_pretrained('{folder}-safetensors')\""
+    'python -c "import sys; from transformers import AutoModel; '
+    'AutoModel.from_pretrained(sys.argv[1]).save_pretrained(sys.argv[2])" '
 )
 
 
@@ -33,13 +35,18 @@ def open_checkpoint(path):
             damaged; naming file and tensor.
     """
     path = pathlib.Path(path)
-    if path.with_name(path.name + ".index").is_file():
+    if path.name and path.with_name(path.name + ".index").is_file():
         return _open_tensorflow(path)
     if not path.exists():
         raise FileNotFoundError(
             f"There is no folder {path}. Weights are read from a folder on this "
             "machine; `hf download NAME --local-dir FOLDER` gets one from Hugging "
             "Face."
+        )
+    if path.suffix == ".keras":
+        raise CheckpointError(
+            f"{path} is a model that Keras saved. Make a preset of it and pass that: "
+            f"recbert convert {path} FOLDER. (A training run writes one beside it.)"
         )
     if path.is_file():
         raise CheckpointError(
@@ -50,9 +57,7 @@ def open_checkpoint(path):
         from keras_recbert.convert.preset_checkpoint import read_preset_checkpoint
 
         return read_preset_checkpoint(path)
-    if any(path.glob("model.safetensors*")):
-        from keras_recbert.convert.huggingface import read_huggingface
-
+    if any((path / name).is_file() for name in (WEIGHTS, INDEX)):
         return read_huggingface(path)
     if (path / "saved_model.pb").is_file():
         from keras_recbert.convert.model_garden import read_tf_hub
@@ -67,7 +72,13 @@ def open_checkpoint(path):
             f"{pickles[0]} is a pickle. Reading a pickle can run any code that "
             "somebody put into it, so it is not read. If you trust its source, write "
             "the weights as safetensors where PyTorch and transformers are: "
-            f"{CONVERT.format(folder=path)}"
+            f"{CONVERT}{shlex.quote(str(path))} "
+            f"{shlex.quote(f'{path}-safetensors')}"
+        )
+    if is_preset(path / "preset"):
+        raise CheckpointError(
+            f"{path} is the folder of a training run. Pass the preset in it: "
+            f"{path / 'preset'}."
         )
     held = ", ".join(sorted(file.name for file in path.iterdir())[:8]) or "nothing"
     raise CheckpointError(
@@ -92,7 +103,13 @@ def _tensorflow_prefix(folder):
 
     latest = tf.train.latest_checkpoint(str(folder))
     if latest is not None:
-        return pathlib.Path(latest)
+        latest = pathlib.Path(latest)
+        if latest.parent.resolve() != folder.resolve():
+            raise CheckpointError(
+                f"{folder / 'checkpoint'} names {latest}, which is not in the folder. "
+                "Pass the checkpoint itself if it is the one you mean."
+            )
+        return latest
     indices = sorted(folder.glob("*.index"))
     if len(indices) > 1:
         raise CheckpointError(

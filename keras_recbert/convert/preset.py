@@ -12,6 +12,7 @@ from keras_recbert.convert.preset_files import (
     AGAIN,
     CARD,
     CONFIG,
+    FILES,
     FORMAT_VERSION,
     VOCABULARY,
     WEIGHTS,
@@ -23,7 +24,11 @@ from keras_recbert.convert.preset_files import (
     sum_of_card,
     to_json,
 )
-from keras_recbert.convert.preset_weights import fill_weights, weights_by_name
+from keras_recbert.convert.preset_weights import (
+    check_tensors,
+    fill_weights,
+    weights_by_name,
+)
 from keras_recbert.convert.safetensors_files import write_tensors
 from keras_recbert.folders import check_folder, write_folder
 
@@ -42,6 +47,11 @@ class Preset:
     config: dict
     card: dict
     path: pathlib.Path
+
+    @property
+    def encoder_arguments(self):
+        """Arguments of the encoder."""
+        return (self.config["backbone"] or self.config)["arguments"]
 
 
 def write_preset(
@@ -63,7 +73,7 @@ def write_preset(
         metrics: optional dict of JSON, such as `{"SST-2 dev accuracy": 91.4}`.
         source: optional str. Where the weights come from.
         license: optional str. Under what terms they may be used.
-        overwrite: bool. Replaces `directory` if it is a preset.
+        overwrite: bool. Replaces `directory` if it is a preset and nothing else.
 
     Raises:
         FileExistsError: if `directory` may not be written.
@@ -72,7 +82,7 @@ def write_preset(
             or if the model could not be built again from its arguments.
     """
     directory = pathlib.Path(directory)
-    check_folder(directory, CARD, overwrite)
+    check_folder(directory, FILES, overwrite)
     for key, value in (("source", source), ("license", license)):
         if value is not None and not isinstance(value, str):
             raise TypeError(f"`{key}` must be a str or None. Received: {value!r}.")
@@ -94,7 +104,7 @@ def write_preset(
         "versions": _versions(),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
-    with write_folder(directory, CARD, overwrite) as folder:
+    with write_folder(directory, FILES, overwrite) as folder:
         if model.preprocessor is not None:
             tokenizer = model.preprocessor.tokenizer
             _write_vocabulary(tokenizer.vocabulary, folder / VOCABULARY)
@@ -163,7 +173,12 @@ def load_preset(directory, classes):
             )
     try:
         preprocessor = _make_text_front(preset.config["text_front"], preset.path)
-        model = _build(preset.config, preprocessor, classes)
+        build = functools.partial(_build, preset.config, preprocessor, classes)
+        # Before memory is taken for sizes that nobody checked.
+        check_tensors(build, preset.encoder_arguments, preset.path / WEIGHTS)
+        model = build()
+    except CheckpointError:
+        raise
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(
             f"{file} does not describe a model of this version of keras_recbert "
@@ -279,10 +294,8 @@ def _versions():
     import keras
     import tensorflow as tf
 
-    # Loaded, being the parent; to import it here would turn the arrows back.
-    package = sys.modules[__name__.partition(".")[0]]
     return {
-        "keras_recbert": package.__version__,
+        "keras_recbert": sys.modules["keras_recbert"].__version__,
         "keras": keras.__version__,
         "tensorflow": tf.__version__,
     }

@@ -2,9 +2,14 @@
 
 from keras_recbert.convert.checkpoint import Checkpoint, CheckpointError, Origin
 from keras_recbert.convert.preset import read_preset
-from keras_recbert.convert.preset_files import VOCABULARY, WEIGHTS
+from keras_recbert.convert.preset_files import CONFIG, VOCABULARY, WEIGHTS
 from keras_recbert.convert.safetensors_files import read_tensor, tensor_shapes
 
+TABLES = {
+    "token_embedding": "vocabulary_size",
+    "segment_embedding": "num_segments",
+    "position_embedding": "max_sequence_length",
+}
 ENCODER = ("embeddings/", "block_", "pooler/")
 
 
@@ -30,12 +35,31 @@ def read_preset_checkpoint(folder):
             f"{preset.config['arguments']['lora_rank']}), which are no weights of an "
             "encoder. `keras_recbert.load` loads it as it was saved."
         )
-    arguments = dict((preset.config["backbone"] or preset.config)["arguments"])
+    arguments = dict(preset.encoder_arguments)
     for key in ("name", "dtype", "dropout"):
         arguments.pop(key, None)
+    missing = [
+        key
+        for key in ("block", *TABLES.values(), "hidden_dim", "num_layers")
+        if key not in arguments
+    ]
+    if missing:
+        raise CheckpointError(
+            f"{preset.path / CONFIG} lacks {', '.join(missing)} of the encoder."
+        )
     block = arguments.pop("block")
     file = preset.path / WEIGHTS
     shapes = tensor_shapes(file)
+    origins = {
+        name: Origin((name,), shape, shape)
+        for name, shape in shapes.items()
+        if name.startswith(ENCODER)
+    }
+    for name, size in TABLES.items():
+        # What takes memory by the sizes of the file must be there in the file.
+        shape = (arguments[size], arguments["hidden_dim"])
+        name = f"embeddings/{name}/embeddings"
+        origins[name] = Origin((name,), shape, shape)
     text, vocabulary = preset.config["text_front"], None
     if text is not None:
         vocabulary = tuple(load_vocabulary(preset.path / VOCABULARY))
@@ -47,13 +71,9 @@ def read_preset_checkpoint(folder):
         shapes=shapes,
         files=dict.fromkeys(shapes, str(file)),
         read=lambda name: read_tensor(file, name),
-        origins={
-            name: Origin((name,), shape, shape)
-            for name, shape in shapes.items()
-            if name.startswith(ENCODER)
-        },
+        origins=origins,
         block=block,
         vocabulary=vocabulary,
-        lowercase=text is None or text["lowercase"],
+        lowercase=None if text is None else text["lowercase"],
         strip_accents=None if text is None else text["strip_accents"],
     )

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import reprlib
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from keras_recbert.convert.checkpoint import CheckpointError
 FORMAT_VERSION = 1
 CARD, CONFIG = "card.json", "config.json"
 WEIGHTS, VOCABULARY = "model.safetensors", "vocab.txt"
+FILES = (CARD, CONFIG, WEIGHTS, VOCABULARY)
 CONFIG_KEYS = ("format_version", "class", "arguments", "backbone", "text_front")
 CARD_KEYS = (
     "format_version",
@@ -118,11 +120,12 @@ def check_config(file, config):
             # Keras takes some dicts for classes to import.
             raise CheckpointError(
                 f"{file}: {where} must hold numbers, strings and lists of them. "
-                f"It holds {arguments!r}."
+                f"It holds {reprlib.repr(arguments)}."
             )
         if not isinstance(described["class"], str):
             raise CheckpointError(
-                f"{file}: a class is a string. It is {described['class']!r}."
+                f"{file}: a class is a string. It is "
+                f"{reprlib.repr(described['class'])}."
             )
     if config["text_front"] is not None:
         keys = ("lowercase", "strip_accents", "sequence_length")
@@ -140,7 +143,7 @@ def _check_version(file, content):
     version = content.get("format_version")
     if version != FORMAT_VERSION:
         raise CheckpointError(
-            f"{file}: the format version is {version!r}. This version of "
+            f"{file}: the format version is {reprlib.repr(version)}. This version of "
             f"keras_recbert reads version {FORMAT_VERSION}. The version that wrote "
             f"the preset can load it: {content.get('versions', 'not said')}."
         )
@@ -149,7 +152,9 @@ def _check_version(file, content):
 def _check_keys(file, where, value, needed, optional=()):
     where = f"{file}: {where}" if where else str(file)
     if not isinstance(value, dict):
-        raise CheckpointError(f"{where} must be a JSON object. It is {value!r}.")
+        raise CheckpointError(
+            f"{where} must be a JSON object. It is {reprlib.repr(value)}."
+        )
     missing = [key for key in needed if key not in value]
     unknown = [key for key in value if key not in (*needed, *optional)]
     if missing or unknown:
@@ -166,7 +171,9 @@ def to_json(value):
     def plain(value):
         if isinstance(value, np.generic):
             return value.item()
-        raise TypeError(f"{value!r} of type {type(value).__name__} is no JSON")
+        raise TypeError(
+            f"{reprlib.repr(value)} of type {type(value).__name__} is no JSON"
+        )
 
     # Escaped, so that no encoding and no editor changes a character.
     return json.dumps(value, indent=2, allow_nan=False, default=plain) + "\n"

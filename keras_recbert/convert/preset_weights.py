@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_recbert.convert.checkpoint import CheckpointError
 from keras_recbert.convert.preset_files import AGAIN, CONFIG
-from keras_recbert.convert.safetensors_files import open_safetensors
+from keras_recbert.convert.safetensors_files import open_safetensors, tensor_forms
 
 # Keras's names of the dtypes that weights may have: those in safetensors.
 DTYPES = {"float32": "F32", "float64": "F64", "float16": "F16", "bfloat16": "BF16"}
@@ -71,34 +71,49 @@ def _list_weights(build):
         return [(w.path, tuple(w.shape), w.dtype) for w in build().weights]
 
 
-def fill_weights(model, file):
-    """Assigns the tensors of a file to the weights of a model, by name.
+def check_tensors(build, encoder_arguments, file):
+    """Checks that a file holds the weights of a model, without building it in full.
 
     Args:
-        model: `keras.Model`.
+        build: function that builds the model.
+        encoder_arguments: dict. Those of the encoder.
         file: path of a safetensors file.
 
     Raises:
-        CheckpointError: if the file is damaged, or a tensor is missing, unknown, of
-            another shape or dtype, or not finite.
+        CheckpointError: if the file is damaged, or a tensor is missing, unknown, or of
+            another shape or dtype.
     """
-    weights = {weight.path: weight for weight in model.weights}
+    found = tensor_forms(file)
+    num_layers = encoder_arguments.get("num_layers")
+    if isinstance(num_layers, int) and num_layers > len(found):
+        raise CheckpointError(
+            f"{file} holds {len(found)} tensors, too few for the {num_layers} layers "
+            f"of {CONFIG}. {AGAIN}"
+        )
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        weights = thread.submit(_list_weights, build).result()
+    _check_names(file, list(found), [name for name, _, _ in weights])
+    for name, shape, dtype in weights:
+        if found[name] != (shape, DTYPES[dtype]):
+            raise CheckpointError(
+                f"{file}: the tensor {name!r} has the shape and dtype {found[name]}. "
+                f"By {CONFIG} they must be {(shape, DTYPES[dtype])}. {AGAIN}"
+            )
+
+
+def fill_weights(model, file):
+    """Assigns the tensors of a file, which `check_tensors` has passed, by name.
+
+    Raises:
+        CheckpointError: if a number is not finite.
+    """
     with open_safetensors(file) as tensors:
-        _check_names(file, list(tensors.keys()), list(weights))
-        for name, weight in weights.items():
-            stored = tensors.get_slice(name)
-            found = (tuple(stored.get_shape()), stored.get_dtype())
-            needed = (tuple(weight.shape), DTYPES[weight.dtype])
-            if found != needed:
-                raise CheckpointError(
-                    f"{file}: the tensor {name!r} has the shape and dtype {found}. "
-                    f"By {CONFIG} they must be {needed}. {AGAIN}"
-                )
-            tensor = tensors.get_tensor(name)
+        for weight in model.weights:
+            tensor = tensors.get_tensor(weight.path)
             if not np.all(np.isfinite(tensor)):
                 raise CheckpointError(
-                    f"{file}: the tensor {name!r} holds NaN or infinite numbers. "
-                    f"{AGAIN}"
+                    f"{file}: the tensor {weight.path!r} holds NaN or infinite "
+                    f"numbers. {AGAIN}"
                 )
             weight.assign(tensor)
 

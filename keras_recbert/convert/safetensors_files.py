@@ -2,6 +2,9 @@
 
 from keras_recbert.convert.checkpoint import CheckpointError
 
+# Not those of 8 bits, whose numbers mean nothing without their scales.
+FLOATS = ("F64", "F32", "F16", "BF16")
+
 
 def open_safetensors(file):
     """Opens a file for reading; use it in a `with`.
@@ -19,11 +22,19 @@ def open_safetensors(file):
         ) from error
 
 
+def tensor_forms(file):
+    """dict of name to shape and dtype (`"F32"`) of all tensors in a file."""
+    with open_safetensors(file) as tensors:
+        slices = {name: tensors.get_slice(name) for name in list(tensors.keys())}
+        return {
+            name: (tuple(part.get_shape()), part.get_dtype())
+            for name, part in slices.items()
+        }
+
+
 def tensor_shapes(file):
     """dict of name to shape of all tensors in a file."""
-    with open_safetensors(file) as tensors:
-        names = list(tensors.keys())
-        return {name: tuple(tensors.get_slice(name).get_shape()) for name in names}
+    return {name: shape for name, (shape, _) in tensor_forms(file).items()}
 
 
 def read_tensor(file, name):
@@ -36,9 +47,10 @@ def read_tensor(file, name):
 
     with open_safetensors(file) as tensors:
         kind = tensors.get_slice(name).get_dtype()
-        if not kind.startswith(("F", "BF")):
+        if kind not in FLOATS:
             raise CheckpointError(
-                f"{file}: the tensor {name!r} holds {kind}. Weights must be floats."
+                f"{file}: the tensor {name!r} holds {kind}. Weights must be floats: "
+                f"{', '.join(FLOATS)}."
             )
         return tensors.get_tensor(name)
 

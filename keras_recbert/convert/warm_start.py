@@ -38,10 +38,12 @@ def check_sizes(name, config, named, checkpoint):
             f"{name} has {config['block']!r} blocks. Only a plain BERT can start "
             "another kind of encoder."
         )
-    if checkpoint.sizes.get("causal") and not config.get("causal"):
+    theirs, ours = (bool(x.get("causal")) for x in (checkpoint.sizes, config))
+    if theirs != ours:
+        ways = {False: "both ways", True: "from left to right (causal=True)"}
         raise CheckpointError(
-            f"{checkpoint.path} was trained to read from left to right (causal=True); "
-            f"{name} reads both ways."
+            f"{checkpoint.path} was trained to read {ways[theirs]}; {name} reads "
+            f"{ways[ours]}."
         )
     differing = []
     for size, theirs in checkpoint.sizes.items():
@@ -76,11 +78,13 @@ def load_weights(encoder, checkpoint):
     - TRANS-BLSTM (variant 2): the projection behind the BiLSTM starts at zero, so
       the outputs are BERT's. All else in it gets gradient once the projection has
       moved, after the first step.
-    - Half width: there is no projection, so the weights of the LSTM's candidate `g`
-      start at zero. Then the cell stays 0, and the outputs are BERT's.
+    - Half width (`recurrent_dim = hidden_dim / 2`): there is no projection, so the
+      weights of the LSTM's candidate `g` start at zero. Then the cell stays 0, and the
+      outputs are BERT's.
     - Variant 1 and SwishRNN have no feed-forward sub-layer; what replaces it starts
       as the strongest of its units, see `lstm_from_feed_forward` and
-      `swish_from_feed_forward`.
+      `swish_from_feed_forward`. (Variant 1 of half width, without a projection, cannot:
+      its LSTM adds nothing at the start.)
     - A relative attention bias starts at zero.
     - BLSTM: embeddings and pooler are copied, the blocks are new.
 
@@ -107,6 +111,12 @@ def load_weights(encoder, checkpoint):
                 value = value[:rows]
             else:
                 copied[path] = names
+            if value.shape != tuple(weight.shape):
+                raise CheckpointError(
+                    f"{checkpoint.files[names[0]]}: {names[0]!r} makes a weight of the "
+                    f"shape {value.shape}. By {checkpoint.sizes_from} it must be "
+                    f"{tuple(weight.shape)}."
+                )
             weight.assign(value)
         elif path in POOLER:
             new[path] = "random: the checkpoint has no pooler"
@@ -173,9 +183,9 @@ def _start(path, weight, encoder):
         return np.zeros_like(value), "zero: no bias at the start"
     if "/projection/" in path and encoder.config["block"] == "trans_blstm":
         return np.zeros_like(value), "zero: the LSTM adds nothing at the start"
-    half = encoder.config["block"] == "trans_blstm_half"
-    if half and "/bidirectional_lstm/" in path:
-        gates = value.reshape(*value.shape[:-1], -1, 4, encoder.hidden_dim // 2)
+    if "/bidirectional_lstm/" in path and encoder.blocks[0].projection is None:
+        units = encoder.blocks[0].bidirectional_lstm.units
+        gates = value.reshape(*value.shape[:-1], -1, 4, units)
         gates[..., 2, :] = 0.0
         return gates.reshape(value.shape), (
             "random, but zero for the candidate g: the LSTM adds nothing at the start"

@@ -56,7 +56,12 @@ class WeightsReport:
                 lines.append(f"  {title:<7} {count:>3} x {entry}")
         if self.note:
             lines.append(f"  note: {self.note}")
-        return "\n".join(lines)
+        return "\n".join(map(_printable, lines))
+
+
+def _printable(line):
+    """A line without the codes that names in a file could send to a terminal."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 
 def _joined(names):

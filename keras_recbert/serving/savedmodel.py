@@ -8,6 +8,8 @@ import tensorflow as tf
 from keras_recbert.folders import check_folder, write_folder
 
 MARKER = "saved_model.pb"
+# What TensorFlow writes beside it.
+FILES = (MARKER, "variables", "assets", "fingerprint.pb")
 
 
 def write_savedmodel(
@@ -42,7 +44,7 @@ def write_savedmodel(
     if num_texts not in (1, 2):
         raise ValueError(f"`num_texts` must be 1 or 2. Received: {num_texts!r}.")
     path = pathlib.Path(path)
-    check_folder(path, MARKER, overwrite)
+    check_folder(path, FILES, overwrite)
     pad_id = preprocessor.tokenizer.pad_id
 
     def from_text(text):
@@ -75,7 +77,7 @@ def write_savedmodel(
     )
     archive.add_endpoint("ids", from_ids, input_signature=ids)
 
-    with write_folder(path, MARKER, overwrite) as folder:
+    with write_folder(path, FILES, overwrite) as folder:
         archive.write_out(str(folder), verbose=False)
 
 

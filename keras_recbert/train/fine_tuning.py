@@ -47,7 +47,7 @@ def fine_tune(config):
     else:
         raise ValueError(
             "Say where the examples are: data_dir (--data-dir DIR), a folder with the "
-            "official TSV files, or tfds (--tfds true) to download them."
+            "official TSV files, or tfds (--tfds) to download them."
         )
     for note in notes:
         print(f"Note: {note}", flush=True)

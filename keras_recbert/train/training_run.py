@@ -78,13 +78,12 @@ def train(config, task, train_examples, dev_examples, corpus=None, notes=()):
     """
     keras.utils.set_random_seed(config.seed)
     folder = pathlib.Path(config.run_dir())
-    folder.mkdir(parents=True, exist_ok=True)
     epochs_done = _epochs_done(folder, config)
     if config.limit is not None:
         train_examples = train_examples.take(
             range(min(config.limit, len(train_examples)))
         )
-    vocabulary = _vocabulary(config, folder, corpus or _all_texts(train_examples))
+    vocabulary = _vocabulary(config, corpus or _all_texts(train_examples))
     strategy = make_strategy(config.strategy)
     with strategy.scope():
         model = build_model(config, task, vocabulary)
@@ -105,6 +104,9 @@ def train(config, task, train_examples, dev_examples, corpus=None, notes=()):
             warmup_fraction=config.warmup_fraction,
             weight_decay=config.weight_decay,
         )
+    # Nothing is written before the model stands: wrong arguments leave nothing behind.
+    _start(folder, config, epochs_done)
+    save_vocabulary(vocabulary, folder / "vocab.txt")
     dev = {
         split: (
             ordered_batches(
@@ -247,16 +249,9 @@ def write_json(path, value):
 def _epochs_done(folder, config):
     """Epochs of a run that was stopped in this folder; 0 for a new run."""
     backup = folder / "backup"
-    options = {
-        key: value
-        for key, value in dataclasses.asdict(config).items()
-        if key not in ("output_dir", "export")
-    }
+    options = _options(config)
     metadata = backup / "training_metadata.json"  # Keras writes it, weights first
     if not metadata.is_file():
-        backup.mkdir(exist_ok=True)
-        (backup / "latest.weights.h5").unlink(missing_ok=True)
-        write_json(backup / "config.json", options)
         return 0
     stopped = json.loads((backup / "config.json").read_text(encoding="utf-8"))
     changed = [
@@ -275,20 +270,34 @@ def _epochs_done(folder, config):
     return epochs_done
 
 
-def _vocabulary(config, folder, texts):
-    """Path of the vocabulary of the run, which is learned if none is given."""
-    path = folder / "vocab.txt"
+def _start(folder, config, epochs_done):
+    """Makes the folder, and notes the options of a new run in it."""
+    backup = folder / "backup"
+    backup.mkdir(parents=True, exist_ok=True)
+    if not epochs_done:
+        (backup / "latest.weights.h5").unlink(missing_ok=True)
+        write_json(backup / "config.json", _options(config))
+
+
+def _options(config):
+    """What must be the same for a stopped run to go on."""
+    return {
+        key: value
+        for key, value in dataclasses.asdict(config).items()
+        if key not in ("output_dir", "export")
+    }
+
+
+def _vocabulary(config, texts):
+    """Word pieces of the run, which are learned if none are given."""
     if config.vocabulary is not None:
-        vocabulary = load_vocabulary(config.vocabulary)
-    elif config.weights is not None:
-        vocabulary = open_checkpoint(config.weights).vocabulary
-    else:
-        print(f"Learning {config.vocabulary_size:,} word pieces ...", flush=True)
-        vocabulary = learn_vocabulary(
-            texts, config.vocabulary_size, lowercase=config.lowercase is not False
-        )
-    save_vocabulary(vocabulary, path)
-    return str(path)
+        return load_vocabulary(config.vocabulary)
+    if config.weights is not None:
+        return open_checkpoint(config.weights).vocabulary
+    print(f"Learning {config.vocabulary_size:,} word pieces ...", flush=True)
+    return learn_vocabulary(
+        texts, config.vocabulary_size, lowercase=config.lowercase is not False
+    )
 
 
 def _all_texts(examples):

@@ -4,14 +4,21 @@ import shlex
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
-from foreign_berts import transformers_bert, write_huggingface_folder
+from foreign_berts import (
+    edit_json,
+    edit_tensors,
+    transformers_bert,
+    write_huggingface_folder,
+)
 from harness import assert_close, token_batch
 
 import keras_recbert
 from keras_recbert.convert.checkpoint import CheckpointError
 from keras_recbert.convert.open_checkpoint import open_checkpoint
+from keras_recbert.convert.preset_files import sum_of, sum_of_card
 
 
 def test_nothing_there(tmp_path):
@@ -129,3 +136,199 @@ def test_more_layers_than_there_are(tmp_path):
         from keras_recbert.builder import _build_backbone
 
         _build_backbone(card, {}, open_checkpoint(tmp_path / "same"))
+
+
+# Hostile or odd folders ------------------------------------------------------------
+
+
+def test_a_config_that_counts_forever_is_refused(tmp_path):
+    write_huggingface_folder(tmp_path)
+    edit_json(tmp_path / "config.json", num_hidden_layers=10**12)
+    with pytest.raises(
+        CheckpointError, match="config.json says .* 1000000000000 layers.* 39 tensors"
+    ):
+        keras_recbert.load(tmp_path)
+
+
+def test_a_deep_json_is_told_by_name(tmp_path):
+    write_huggingface_folder(tmp_path)
+    (tmp_path / "config.json").write_text("[" * 100_000)
+    with pytest.raises(CheckpointError, match="config.json is not valid JSON"):
+        keras_recbert.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("tokenizer.json", {"model": [1]}, "model.type must be 'WordPiece'"),
+        ("tokenizer.json", {"model": {"type": "WordPiece"}}, "model.vocab must be"),
+        (
+            "tokenizer.json",
+            {"model": {"type": "WordPiece", "vocab": {"a": 0, "b": "1"}}},
+            "model.vocab must be",
+        ),
+        (
+            "tokenizer.json",
+            {"model": {"type": "WordPiece"}, "normalizer": "x"},
+            "normalizer.type must be 'BertNormalizer'.*It is 'x'",
+        ),
+        (
+            "tokenizer_config.json",
+            {"tokenizer_class": "BertJapaneseTokenizer"},
+            "tokenizer_class must be 'BertTokenizer'.*move the tokenizer's files",
+        ),
+        ("tokenizer_config.json", {"tokenize_chinese_chars": False}, "must be True"),
+        ("tokenizer_config.json", {"do_lower_case": "false"}, "It is 'false'"),
+    ],
+)
+def test_other_tokenizers_are_refused(tmp_path, name, content, message):
+    write_huggingface_folder(tmp_path)
+    (tmp_path / name).write_text(json.dumps(content))
+    with pytest.raises(CheckpointError, match=message) as error:
+        keras_recbert.load(tmp_path)
+    assert name in str(error.value)
+
+
+def test_more_word_pieces_than_embeddings(tmp_path):
+    write_huggingface_folder(tmp_path)
+    with open(tmp_path / "vocab.txt", "a") as file:
+        file.write("g\n")
+    with pytest.raises(CheckpointError, match="14 word pieces, and embeddings for 13"):
+        keras_recbert.load(tmp_path)
+
+
+def test_fewer_word_pieces_than_embeddings_and_few_positions(tmp_path):
+    write_huggingface_folder(tmp_path)
+    pieces = (tmp_path / "vocab.txt").read_text().splitlines()[:-1]
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    sizes = {"hidden_dim": 12, "num_heads": 3, "intermediate_dim": 20}
+    model = keras_recbert.build(
+        "bert_tiny", task="classifier", weights=tmp_path, vocabulary=None, **sizes
+    )
+    assert model.preprocessor.tokenizer.vocabulary_size == 12
+    assert model.backbone.config["vocabulary_size"] == 13
+    assert model.preprocessor.max_sequence_length == 24
+
+
+def test_case_is_kept_for_a_vocabulary_of_the_callers_own(tmp_path):
+    write_huggingface_folder(tmp_path)
+    (tmp_path / "vocab.txt").rename(tmp_path / "pieces")
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    sizes = {"hidden_dim": 12, "num_heads": 3, "intermediate_dim": 20}
+    model = keras_recbert.build(
+        "bert_tiny",
+        task="classifier",
+        weights=tmp_path,
+        vocabulary=tmp_path / "pieces",
+        **sizes,
+    )
+    assert not model.preprocessor.tokenizer.lowercase
+
+
+def test_sizes_that_are_no_numbers(tmp_path):
+    write_huggingface_folder(tmp_path)
+    with pytest.raises(ValueError, match="`num_layers` must be a whole number.*'two'"):
+        keras_recbert.build("bert_tiny", weights=tmp_path, num_layers="two")
+
+
+def test_the_folder_one_stands_in(tmp_path, monkeypatch):
+    write_huggingface_folder(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert keras_recbert.load(".").config["num_layers"] == 2
+
+
+def test_a_half_downloaded_file_is_no_checkpoint(tmp_path):
+    (tmp_path / "model.safetensors.incomplete").write_bytes(b"")
+    with pytest.raises(CheckpointError, match="holds no checkpoint that can be read"):
+        open_checkpoint(tmp_path)
+
+
+def test_the_way_to_a_preset_is_told(tmp_path):
+    (tmp_path / "model.keras").write_bytes(b"")
+    with pytest.raises(CheckpointError, match="recbert convert .*model.keras FOLDER"):
+        open_checkpoint(tmp_path / "model.keras")
+    (tmp_path / "preset").mkdir()
+    (tmp_path / "preset" / "card.json").write_text("{}")
+    with pytest.raises(CheckpointError, match="training run. Pass the preset in it"):
+        open_checkpoint(tmp_path)
+
+
+def test_a_checkpoint_file_does_not_lead_out_of_its_folder(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    for name in ("bert.ckpt.index", "bert.ckpt.data-00000-of-00001"):
+        (tmp_path / "elsewhere" / name).write_bytes(b"")
+    (tmp_path / "here").mkdir()
+    target = tmp_path / "elsewhere" / "bert.ckpt"
+    (tmp_path / "here" / "checkpoint").write_text(
+        f'model_checkpoint_path: "{target}"\nall_model_checkpoint_paths: "{target}"\n'
+    )
+    with pytest.raises(CheckpointError, match="names .*elsewhere.* not in the folder"):
+        open_checkpoint(tmp_path / "here")
+
+
+def test_a_report_sends_no_codes_to_the_terminal(tmp_path):
+    write_huggingface_folder(tmp_path)
+    edit_tensors(
+        tmp_path / "model.safetensors",
+        lambda tensors: tensors.update({"\x1b[31mred": np.ones(1, "float32")}),
+    )
+    report = keras_recbert.load(tmp_path).weights_report
+    assert "\x1b[31mred" in report.unused
+    assert "\x1b" not in str(report)
+    assert "\\x1b[31mred" in str(report)
+
+
+def test_nothing_else_is_lost_by_overwriting(tmp_path):
+    write_huggingface_folder(tmp_path / "bert")
+    encoder = keras_recbert.load(tmp_path / "bert")
+    encoder.save_preset(tmp_path / "preset")
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "config.json").write_text("{}")
+    (tmp_path / "project" / "src").mkdir()
+    for folder, foreign in (("preset", "card.json"), ("project", "src")):
+        with pytest.raises(FileExistsError, match=f"also holds '{foreign}'"):
+            encoder.save_huggingface(tmp_path / folder, overwrite=True)
+    (tmp_path / "preset" / "notes.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match="also holds 'notes.txt'"):
+        encoder.save_preset(tmp_path / "preset", overwrite=True)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileExistsError, match="file is a file"):
+        encoder.save_preset(tmp_path / "file", overwrite=True)
+    with pytest.raises(FileExistsError, match="cannot be written: .*file is a file"):
+        encoder.save_preset(tmp_path / "file" / "preset")
+
+
+def test_presets_whose_config_asks_for_more_than_they_hold(tmp_path):
+    write_huggingface_folder(tmp_path / "bert")
+    encoder = keras_recbert.load(tmp_path / "bert")
+    for number, (size, value, message) in enumerate(
+        (
+            ("num_layers", 10**9, "too few for the 1000000000 layers"),
+            ("vocabulary_size", 10**12, r"'embeddings/token_embedding/embeddings' has"),
+            ("hidden_dim", 12 * 10**9, "has the shape"),
+        )
+    ):
+        folder = tmp_path / str(number)
+        encoder.save_preset(folder)
+        config = json.loads((folder / "config.json").read_text())
+        config["arguments"][size] = value
+        (folder / "config.json").write_text(json.dumps(config))
+        forge_sums(folder)
+        with pytest.raises(CheckpointError, match=message):
+            keras_recbert.load(folder)
+        with pytest.raises(CheckpointError):
+            keras_recbert.build(
+                "bert_tiny",
+                weights=folder,
+                **{"hidden_dim": 12, "num_heads": 3, "intermediate_dim": 20},
+            )
+
+
+def forge_sums(folder):
+    """Makes a card agree with its files, as somebody hostile would."""
+    card = json.loads((folder / "card.json").read_text())
+    for name, entry in card["files"].items():
+        entry["bytes"] = (folder / name).stat().st_size
+        entry["sha256"] = sum_of(folder / name)
+    card["sha256"] = sum_of_card(card)
+    (folder / "card.json").write_text(json.dumps(card))

@@ -351,7 +351,7 @@ def test_mistakes_are_told_before_any_work(tmp_path):
         fine_tune(config(tmp_path, model="bert_tinny"))
     with pytest.raises(ValueError, match="Unknown GLUE task: 'sst3'.*mean 'sst2'"):
         fine_tune(config(tmp_path, task="sst3"))
-    with pytest.raises(ValueError, match=r"data_dir \(--data-dir DIR\).*--tfds true"):
+    with pytest.raises(ValueError, match=r"data_dir \(--data-dir DIR\).*--tfds"):
         fine_tune(config(tmp_path, data_dir=None))
     with pytest.raises(FileNotFoundError, match="none does not exist or is not a fol"):
         fine_tune(config(tmp_path, data_dir=str(tmp_path / "none")))
@@ -360,6 +360,21 @@ def test_mistakes_are_told_before_any_work(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(FileExistsError, match="must be a folder.*file is a file"):
         fine_tune(config(tmp_path, output_dir=str(tmp_path / "file")))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"freeze": 9}, "`freeze` must be"),
+        ({"freeze": 1, "lora_rank": 2}, "`lora_rank` freezes the encoder already"),
+        ({"pooling": "max"}, "`pooling` must be one of"),
+        ({"overrides": {"num_layers": 0}}, "`num_layers` must be"),
+    ],
+)
+def test_arguments_that_do_not_fit_leave_nothing_behind(tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        fine_tune(config(tmp_path, **options))
     assert not (tmp_path / "run").exists()
 
 
