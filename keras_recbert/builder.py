@@ -19,9 +19,10 @@ def build(name, task=None, weights=None, **overrides):
         weights: str or path. A BERT to start from: a Hugging Face folder, a
             checkpoint of google-research/bert or of the Model Garden, a TF Hub
             SavedModel, or a preset of this package; see
-            `keras_recbert.convert.open_checkpoint`. Its vocabulary comes along. A
-            recurrent encoder starts as near to it as it can; `weights_report` of the
-            encoder says what was copied and what is new. A `num_layers` below the
+            `keras_recbert.convert.open_checkpoint`. Its vocabulary comes along (not
+            how a preset cut its texts: `sequence_length`, `truncation`). A recurrent
+            encoder starts as near to it as it can; `weights_report` of the encoder
+            says what was copied and what is new. A `num_layers` below the
             checkpoint's takes the first layers.
         **overrides: sizes that differ from the card's: `num_layers`, `hidden_dim`,
             `num_heads`, `intermediate_dim`, `recurrent_dim`, `vocabulary_size`,

@@ -40,3 +40,16 @@ def test_table_lists_every_model_with_its_count():
         name: f"{keras_recbert.get_card(name).num_parameters:,}"
         for name in keras_recbert.list_models()
     }
+
+
+def test_table_shows_what_the_cards_say_was_measured():
+    section = README.partition("## The zoo")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` .*\| ([^|]+) \|$", section, re.MULTILINE)
+    shown = {name: re.findall(r"[-\w]+ [\d.]+", last) for name, last in rows}
+    for name in keras_recbert.list_models():
+        measured = keras_recbert.get_card(name).measured
+        short = [
+            f"{task.partition(' ')[0]} {score}" for task, score in measured.items()
+        ]
+        assert shown[name] == short
+    assert shown["bert_minilm"]

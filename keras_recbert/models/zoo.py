@@ -23,6 +23,7 @@ SST2, MNLI = "SST-2 dev accuracy", "MNLI-m dev accuracy"
 SST2_TEST, MNLI_TEST = "SST-2 test accuracy", "MNLI-m test accuracy"
 SQUAD_EM, SQUAD_F1 = "SQuAD 1.1 dev exact match", "SQuAD 1.1 dev F1"
 MRPC, RTE = "MRPC dev accuracy", "RTE dev accuracy"
+STSB = "STS-B dev Pearson correlation"
 COLA = "CoLA dev Matthews correlation"
 GLUE8 = "GLUE dev average, 8 tasks"
 
@@ -70,6 +71,7 @@ _add(
     WANG,
     "section 4, 6 layers of 384: the public MiniLM-L6-H384",
     targets={SST2: 91.5, MNLI: 83.3, MRPC: 88.9, COLA: 47.5, RTE: 68.8},
+    measured={SST2: 89.6, MRPC: 79.4, RTE: 61.0, COLA: 32.6, STSB: 86.1},
 )
 _add(
     "bert_base",
@@ -155,6 +157,14 @@ for _size, _parameters, _recurrent_dim in (
         note="" if _size in _SWISH else _not_in_paper(_size),
     )
 
+_MEASURED = {
+    SST2: 89.8,
+    MRPC: 81.6,
+    RTE: 59.6,
+    COLA: 28.5,
+    STSB: 86.6,
+}  # started from MiniLM
+
 # TRANS-BLSTM ---------------------------------------------------------------------
 for _size, _parameters, _published, _targets in (
     ("tiny", 4_978_048, None, {}),
@@ -182,6 +192,7 @@ for _size, _parameters, _published, _targets in (
         block="trans_blstm",
         published_parameters=_published,
         targets=_targets,
+        measured=_MEASURED if _size == "minilm" else {},
         note="" if _targets else _not_in_paper(_size),
     )
 for _size, _parameters, _published, _targets in (
