@@ -120,7 +120,7 @@ def load_weights(encoder, checkpoint):
             weight.assign(value)
         elif path in POOLER:
             new[path] = "random: the checkpoint has no pooler"
-        elif same_blocks and not path.endswith(BIAS):
+        elif not _may_be_new(checkpoint, path, encoder):
             raise CheckpointError(
                 f"{checkpoint.path} has nothing for the weight {path!r} of the "
                 f"encoder, shape {tuple(weight.shape)}."
@@ -160,6 +160,17 @@ def _has(checkpoint, path, encoder):
         # Its LayerNorms have the names of a BERT's, but stand behind other things.
         return path in checkpoint.origins and not path.startswith("block_")
     return path in checkpoint.origins
+
+
+def _may_be_new(checkpoint, path, encoder):
+    """Whether a weight is of a part that the encoder of the checkpoint has not."""
+    if checkpoint.block != "transformer":
+        return False
+    if path.endswith(BIAS):
+        return not checkpoint.sizes.get("relative_attention_bias")
+    recurrent = "/bidirectional_lstm/", "/projection/", "/swish_rnn/"
+    in_blstm = encoder.config["block"] == "blstm" and path.startswith("block_")
+    return in_blstm or any(part in path for part in recurrent)
 
 
 def _from_feed_forward(encoder, checkpoint):

@@ -324,6 +324,21 @@ def test_presets_whose_config_asks_for_more_than_they_hold(tmp_path):
             )
 
 
+def test_a_preset_that_lacks_a_weight_starts_nothing(tmp_path):
+    """Nor does a recurrent encoder take the gap for one of its new parts."""
+    write_huggingface_folder(tmp_path / "bert")
+    keras_recbert.load(tmp_path / "bert").save_preset(tmp_path / "preset")
+    gone = "block_1/attention_norm/gamma"
+    edit_tensors(tmp_path / "preset" / "model.safetensors", lambda t: t.pop(gone))
+    forge_sums(tmp_path / "preset")
+    sizes = {"hidden_dim": 12, "num_heads": 3, "intermediate_dim": 20, "num_layers": 2}
+    for name in ("bert_tiny", "bert_rab_tiny", "trans_blstm_tiny"):
+        with pytest.raises(CheckpointError, match=f"has nothing for .*'{gone}'"):
+            keras_recbert.build(name, weights=tmp_path / "preset", **sizes)
+    with pytest.raises(CheckpointError, match=f"lacks the tensor '{gone}'"):
+        keras_recbert.load(tmp_path / "preset")
+
+
 def forge_sums(folder):
     """Makes a card agree with its files, as somebody hostile would."""
     card = json.loads((folder / "card.json").read_text())
