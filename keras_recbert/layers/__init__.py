@@ -5,9 +5,12 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "add_norm": ["AddNorm"],
         "bert_embeddings": ["BertEmbeddings"],
         "bidirectional_lstm": ["BidirectionalLSTM"],
         "blstm_block": ["BLSTMBlock"],
+        "dense": ["Dense"],
+        "dropout": ["Dropout"],
         "feed_forward": ["FeedForward"],
         "mean_pooling": ["MeanPooling"],
         "self_attention": ["SelfAttention"],

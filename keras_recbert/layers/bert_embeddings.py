@@ -4,6 +4,8 @@ import keras
 from keras import ops
 
 from keras_recbert.layers.common import bert_initializer, check_positive, check_rate
+from keras_recbert.layers.dropout import Dropout
+from keras_recbert.ops.implementation import check_implementation
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
@@ -18,6 +20,7 @@ class BertEmbeddings(keras.layers.Layer):
         max_sequence_length: int. Number of learned positions.
         num_segments: int. Number of segments (2: sentence A and B).
         dropout: float. Dropout rate after the LayerNorm.
+        implementation: str. See `keras_recbert.ops.implementation`.
 
     Call arguments:
         token_ids: int, `(batch_size, sequence_length)`.
@@ -38,6 +41,7 @@ class BertEmbeddings(keras.layers.Layer):
         max_sequence_length=512,
         num_segments=2,
         dropout=0.1,
+        implementation="auto",
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -48,11 +52,13 @@ class BertEmbeddings(keras.layers.Layer):
             num_segments=num_segments,
         )
         check_rate(dropout=dropout)
+        check_implementation(implementation)
         self.vocabulary_size = vocabulary_size
         self.hidden_dim = hidden_dim
         self.max_sequence_length = max_sequence_length
         self.num_segments = num_segments
         self.dropout_rate = dropout
+        self.implementation = implementation
 
         def table(size, name):
             return keras.layers.Embedding(
@@ -69,7 +75,7 @@ class BertEmbeddings(keras.layers.Layer):
         self.norm = keras.layers.LayerNormalization(
             epsilon=1e-12, dtype=self.dtype_policy, name="norm"
         )
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.dropout = Dropout(dropout, implementation, dtype=self.dtype_policy)
 
     def build(self, token_ids_shape, segment_ids_shape=None):
         for table in (
@@ -109,4 +115,5 @@ class BertEmbeddings(keras.layers.Layer):
             "max_sequence_length": self.max_sequence_length,
             "num_segments": self.num_segments,
             "dropout": self.dropout_rate,
+            "implementation": self.implementation,
         }

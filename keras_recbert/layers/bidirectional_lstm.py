@@ -4,7 +4,8 @@ import keras
 from keras import ops
 
 from keras_recbert.layers.common import check_positive
-from keras_recbert.ops.lstm_scan import bidirectional_lstm_scan
+from keras_recbert.ops.bidirectional_lstm import bidirectional_lstm
+from keras_recbert.ops.implementation import check_implementation, choose
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
@@ -28,6 +29,8 @@ class BidirectionalLSTM(keras.layers.Layer):
 
     Args:
         units: int. Width of the state of each direction.
+        implementation: str. `"auto"`, `"reference"`, `"loop"` or `"xla"`, see
+            `keras_recbert.ops.bidirectional_lstm`.
 
     Call arguments:
         inputs: float, `(batch_size, sequence_length, input_dim)`.
@@ -38,13 +41,15 @@ class BidirectionalLSTM(keras.layers.Layer):
         float, `(batch_size, sequence_length, 2 * units)`, forward direction first.
 
     Raises:
-        ValueError: if `units` is not positive.
+        ValueError: if `units` is not positive or `implementation` is unknown.
     """
 
-    def __init__(self, units, **kwargs):
+    def __init__(self, units, implementation="auto", **kwargs):
         super().__init__(**kwargs)
         check_positive(units=units)
+        check_implementation(implementation)
         self.units = units
+        self.implementation = implementation
 
     def build(self, inputs_shape, padding_mask_shape=None):
         units = self.units
@@ -77,12 +82,15 @@ class BidirectionalLSTM(keras.layers.Layer):
         )
         self.built = True
 
-    def call(self, inputs, padding_mask=None):
-        batch_size, length, _ = ops.shape(inputs)
-        gates = ops.cast(ops.matmul(inputs, self.kernel), self.variable_dtype)
-        gates = ops.reshape(gates, (batch_size, length, 2, 4 * self.units)) + self.bias
-        outputs = bidirectional_lstm_scan(
-            gates, self.recurrent_kernel.value, padding_mask
+    def call(self, inputs, padding_mask=None, training=None):
+        outputs = bidirectional_lstm(
+            inputs,
+            self.kernel,
+            self.recurrent_kernel,
+            self.bias,
+            padding_mask,
+            choose(self.implementation, self.units)[0],
+            keep_states=bool(training),
         )
         return ops.cast(outputs, self.compute_dtype)
 
@@ -90,4 +98,8 @@ class BidirectionalLSTM(keras.layers.Layer):
         return (*inputs_shape[:-1], 2 * self.units)
 
     def get_config(self):
-        return {**super().get_config(), "units": self.units}
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "implementation": self.implementation,
+        }

@@ -2,13 +2,15 @@
 
 import keras
 
+from keras_recbert.layers.add_norm import AddNorm
 from keras_recbert.layers.bidirectional_lstm import BidirectionalLSTM
 from keras_recbert.layers.common import bert_initializer, check_positive, check_rate
+from keras_recbert.layers.dense import Dense
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
 class BLSTMBlock(keras.layers.Layer):
-    """`LayerNorm(x + project(BiLSTM(x)))`: a BiLSTM in place of the whole block.
+    """A BiLSTM in place of the whole block: `LayerNorm(x + dropout(W BiLSTM(x)))`.
 
     The BLSTM model of Huang et al. 2020, section 4.3: "we replace the 12
     transformer layers with 12 BLSTM layers". The paper does not say how they are
@@ -20,6 +22,7 @@ class BLSTMBlock(keras.layers.Layer):
     Args:
         recurrent_dim: int. Units of each direction.
         dropout: float. Dropout rate of the projected output.
+        implementation: str. See `keras_recbert.ops.implementation`.
 
     Call arguments:
         inputs: float, `(batch_size, sequence_length, hidden_dim)`.
@@ -33,24 +36,28 @@ class BLSTMBlock(keras.layers.Layer):
         ValueError: if `recurrent_dim` is not positive or `dropout` not in [0, 1).
     """
 
-    def __init__(self, recurrent_dim, dropout=0.1, **kwargs):
+    def __init__(self, recurrent_dim, dropout=0.1, implementation="auto", **kwargs):
         super().__init__(**kwargs)
         check_positive(recurrent_dim=recurrent_dim)
         check_rate(dropout=dropout)
         self.recurrent_dim = recurrent_dim
         self.dropout_rate = dropout
+        self.implementation = implementation
         self.bidirectional_lstm = BidirectionalLSTM(
-            recurrent_dim, dtype=self.dtype_policy, name="bidirectional_lstm"
+            recurrent_dim,
+            implementation,
+            dtype=self.dtype_policy,
+            name="bidirectional_lstm",
         )
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
-        self.output_norm = keras.layers.LayerNormalization(
-            epsilon=1e-12, dtype=self.dtype_policy, name="output_norm"
+        self.output_norm = AddNorm(
+            dropout, implementation, dtype=self.dtype_policy, name="output_norm"
         )
 
     def build(self, inputs_shape, padding_mask_shape=None):
-        self.projection = keras.layers.Dense(
+        self.projection = Dense(
             inputs_shape[-1],
             kernel_initializer=bert_initializer(),
+            implementation=self.implementation,
             dtype=self.dtype_policy,
             name="projection",
         )
@@ -60,8 +67,8 @@ class BLSTMBlock(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs, padding_mask=None, training=None):
-        update = self.projection(self.bidirectional_lstm(inputs, padding_mask))
-        return self.output_norm(inputs + self.dropout(update, training=training))
+        update = self.bidirectional_lstm(inputs, padding_mask, training=training)
+        return self.output_norm(inputs, self.projection(update), training=training)
 
     def compute_output_shape(self, inputs_shape, padding_mask_shape=None):
         return inputs_shape
@@ -71,4 +78,5 @@ class BLSTMBlock(keras.layers.Layer):
             **super().get_config(),
             "recurrent_dim": self.recurrent_dim,
             "dropout": self.dropout_rate,
+            "implementation": self.implementation,
         }

@@ -3,6 +3,8 @@
 import keras
 
 from keras_recbert.layers.common import bert_initializer, check_positive
+from keras_recbert.layers.dense import Dense
+from keras_recbert.ops.implementation import check_implementation
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
@@ -13,6 +15,7 @@ class FeedForward(keras.layers.Layer):
 
     Args:
         intermediate_dim: int. Width between the two products.
+        implementation: str. See `keras_recbert.ops.implementation`.
 
     Call arguments:
         inputs: float, `(batch_size, sequence_length, hidden_dim)`.
@@ -24,17 +27,20 @@ class FeedForward(keras.layers.Layer):
         ValueError: if `intermediate_dim` is not positive.
     """
 
-    def __init__(self, intermediate_dim, **kwargs):
+    def __init__(self, intermediate_dim, implementation="auto", **kwargs):
         super().__init__(**kwargs)
         check_positive(intermediate_dim=intermediate_dim)
+        check_implementation(implementation)
         self.intermediate_dim = intermediate_dim
+        self.implementation = implementation
 
     def build(self, inputs_shape):
         def dense(units, activation, name):
-            return keras.layers.Dense(
+            return Dense(
                 units,
                 activation=activation,
                 kernel_initializer=bert_initializer(),
+                implementation=self.implementation,
                 dtype=self.dtype_policy,
                 name=name,
             )
@@ -47,11 +53,16 @@ class FeedForward(keras.layers.Layer):
         self.output_dense.build((*inputs_shape[:-1], self.intermediate_dim))
         self.built = True
 
-    def call(self, inputs):
-        return self.output_dense(self.intermediate_dense(inputs))
+    def call(self, inputs, training=None):
+        hidden = self.intermediate_dense(inputs, training=training)
+        return self.output_dense(hidden)
 
     def compute_output_shape(self, inputs_shape):
         return inputs_shape
 
     def get_config(self):
-        return {**super().get_config(), "intermediate_dim": self.intermediate_dim}
+        return {
+            **super().get_config(),
+            "intermediate_dim": self.intermediate_dim,
+            "implementation": self.implementation,
+        }

@@ -4,6 +4,10 @@ import keras
 from keras import ops
 
 from keras_recbert.layers.common import bert_initializer, check_positive, check_rate
+from keras_recbert.layers.dense import Dense
+from keras_recbert.ops.attention_weights import attention_weights
+from keras_recbert.ops.dropout import keep_mask
+from keras_recbert.ops.implementation import use_xla
 from keras_recbert.ops.relative_position import relative_position_bucket
 
 # Added to scores that must not count. Finite, so that a fully padded row attends
@@ -18,7 +22,7 @@ class SelfAttention(keras.layers.Layer):
 
     `softmax(Q K^T / sqrt(head_dim) + bias) V`, heads concatenated and projected
     (Devlin et al. 2018, section 3; Lei et al. 2022, appendix A). One product makes
-    queries, keys and values. The softmax runs in float32.
+    queries, keys and values.
 
     `bias` is T5's relative attention bias (Raffel et al. 2020, section 2.1), one
     trained scalar for each head and bucket of distances. T5 shares one table over
@@ -32,6 +36,7 @@ class SelfAttention(keras.layers.Layer):
         dropout: float. Dropout rate of the attention weights.
         relative_attention_bias: bool. Adds the relative bias.
         causal: bool. A position sees itself and what stands left of it.
+        implementation: str. See `keras_recbert.ops.implementation`.
 
     Call arguments:
         inputs: float, `(batch_size, sequence_length, hidden_dim)`.
@@ -50,6 +55,7 @@ class SelfAttention(keras.layers.Layer):
         dropout=0.1,
         relative_attention_bias=False,
         causal=False,
+        implementation="auto",
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -59,7 +65,9 @@ class SelfAttention(keras.layers.Layer):
         self.dropout_rate = dropout
         self.relative_attention_bias = relative_attention_bias
         self.causal = causal
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.implementation = implementation
+        if dropout:
+            self.seed_generator = keras.random.SeedGenerator()
 
     def build(self, inputs_shape, padding_mask_shape=None):
         hidden_dim = inputs_shape[-1]
@@ -73,10 +81,11 @@ class SelfAttention(keras.layers.Layer):
         self.head_dim = hidden_dim // self.num_heads
 
         def dense(units, name):
-            return keras.layers.Dense(
+            return Dense(
                 units,
                 kernel_initializer=bert_initializer(),
                 dtype=self.dtype_policy,
+                implementation=self.implementation,
                 name=name,
             )
 
@@ -99,28 +108,37 @@ class SelfAttention(keras.layers.Layer):
             (batch_size, length, 3, self.num_heads, self.head_dim),
         )
         qkv = ops.transpose(qkv, (2, 0, 3, 1, 4))  # (3, batch, heads, length, dim)
-        query, key, value = qkv[0], qkv[1], qkv[2]
+        # Not qkv[0], qkv[1], qkv[2]: their gradients would be padded with zeros.
+        query, key, value = ops.unstack(qkv, 3)
         scores = ops.matmul(
             query * self.head_dim**-0.5, ops.transpose(key, (0, 1, 3, 2))
         )
-        scores = ops.cast(scores, "float32")  # island: bfloat16 softmax loses mass
         scores = self._add_bias(scores, length, padding_mask)
-        weights = ops.cast(ops.softmax(scores), self.compute_dtype)
-        context = ops.matmul(self.dropout(weights, training=training), value)
+        context = ops.matmul(self._weights(scores, training), value)
         context = ops.transpose(context, (0, 2, 1, 3))
         context = ops.reshape(context, (batch_size, length, hidden_dim))
         return self.output_dense(context)
+
+    def _weights(self, scores, training):
+        if not training:
+            return ops.softmax(scores)
+        keep, scale = None, 1.0
+        if self.dropout_rate:
+            seed = self.seed_generator.next()
+            keep, scale = keep_mask(ops.shape(scores), self.dropout_rate, seed)
+        xla = use_xla(self.implementation, self.num_heads * self.head_dim)
+        return attention_weights(scores, keep, scale, xla)
 
     def _add_bias(self, scores, length, padding_mask):
         positions = ops.arange(length)
         offsets = positions[None, :] - positions[:, None]  # key minus query
         if self.relative_attention_bias:
             bias = ops.take(self.bias_table, relative_position_bucket(offsets), axis=0)
-            scores += ops.cast(ops.transpose(bias, (2, 0, 1)), "float32")
+            scores += ops.cast(ops.transpose(bias, (2, 0, 1)), scores.dtype)
         if self.causal:
-            scores += ops.cast(offsets > 0, "float32") * MASKED
+            scores += ops.cast(offsets > 0, scores.dtype) * MASKED
         if padding_mask is not None:
-            padding = 1.0 - ops.cast(padding_mask, "float32")
+            padding = 1.0 - ops.cast(padding_mask, scores.dtype)
             scores += padding[:, None, None, :] * MASKED
         return scores
 
@@ -134,4 +152,5 @@ class SelfAttention(keras.layers.Layer):
             "dropout": self.dropout_rate,
             "relative_attention_bias": self.relative_attention_bias,
             "causal": self.causal,
+            "implementation": self.implementation,
         }

@@ -1,10 +1,11 @@
 """SwishRNN, the recurrence of Lei et al. 2022."""
 
 import keras
-from keras import ops
 
 from keras_recbert.layers.common import bert_initializer, check_positive
-from keras_recbert.ops.swish_scan import swish_scan
+from keras_recbert.layers.dense import Dense
+from keras_recbert.ops.implementation import check_implementation, choose
+from keras_recbert.ops.swish_rnn import swish_rnn
 
 GATES = ("gelu", "sigmoid")
 
@@ -28,6 +29,8 @@ class SwishRNN(keras.layers.Layer):
         recurrent_dim: int. Width of the state (2048 for base, 2752 for large).
         step_size: int. Distance `k` to the state read; 1, 2 and 4 in the paper.
         gate: `"gelu"` (lower training loss in the paper) or `"sigmoid"`.
+        implementation: str. `"auto"`, `"reference"`, `"loop"` or `"xla"`, see
+            `keras_recbert.ops.swish_rnn`.
 
     Call arguments:
         inputs: float, `(batch_size, sequence_length, hidden_dim)`.
@@ -48,11 +51,20 @@ class SwishRNN(keras.layers.Layer):
     TensorShape([2, 7, 12])
     """
 
-    def __init__(self, recurrent_dim, step_size=1, gate="gelu", **kwargs):
+    def __init__(
+        self,
+        recurrent_dim,
+        step_size=1,
+        gate="gelu",
+        implementation="auto",
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         check_positive(recurrent_dim=recurrent_dim, step_size=step_size)
         if gate not in GATES:
             raise ValueError(f"`gate` must be one of {GATES}. Received: gate={gate!r}.")
+        check_implementation(implementation)
+        self.implementation = implementation
         self.recurrent_dim = recurrent_dim
         self.step_size = step_size
         self.gate = gate
@@ -60,16 +72,18 @@ class SwishRNN(keras.layers.Layer):
     def build(self, inputs_shape, padding_mask_shape=None):
         hidden_dim = inputs_shape[-1]
         # One product makes x1 and x2.
-        self.input_dense = keras.layers.Dense(
+        self.input_dense = Dense(
             2 * self.recurrent_dim,
             use_bias=False,
             kernel_initializer=bert_initializer(),
+            implementation=self.implementation,
             dtype=self.dtype_policy,
             name="input_dense",
         )
-        self.output_dense = keras.layers.Dense(
+        self.output_dense = Dense(
             hidden_dim,
             kernel_initializer=bert_initializer(),
+            implementation=self.implementation,
             dtype=self.dtype_policy,
             name="output_dense",
         )
@@ -91,19 +105,18 @@ class SwishRNN(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs, padding_mask=None):
-        hidden = ops.cast(self.input_dense(inputs), self.variable_dtype)
-        x1, x2 = ops.split(hidden, 2, axis=-1)
-        states = swish_scan(
-            x1,
-            x2,
-            self.alpha.value,
-            self.beta.value,
+        gated = swish_rnn(
+            self.input_dense(inputs),
+            self.alpha,
+            self.beta,
+            self.state_bias,
+            self.gate_bias,
             padding_mask,
             self.step_size,
+            self.gate,
+            choose(self.implementation, self.recurrent_dim)[0],
         )
-        activation = keras.activations.get(self.gate)
-        gated = (states + self.state_bias) * activation(x2 + self.gate_bias)
-        return self.output_dense(ops.cast(gated, self.compute_dtype))
+        return self.output_dense(gated)
 
     def compute_output_shape(self, inputs_shape, padding_mask_shape=None):
         return inputs_shape
@@ -114,4 +127,5 @@ class SwishRNN(keras.layers.Layer):
             "recurrent_dim": self.recurrent_dim,
             "step_size": self.step_size,
             "gate": self.gate,
+            "implementation": self.implementation,
         }

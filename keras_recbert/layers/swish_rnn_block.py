@@ -20,7 +20,7 @@ class SwishRNNBlock(TransformerBlock):
         gate: `"gelu"` or `"sigmoid"`.
         dropout: float. Dropout rate of attention weights and sub-layer outputs.
         relative_attention_bias: bool. Adds T5's relative attention bias.
-        **kwargs: `causal` and those of every layer.
+        **kwargs: `causal`, `implementation` and those of every layer.
 
     Call arguments, returns: as `TransformerBlock`.
 
@@ -52,12 +52,14 @@ class SwishRNNBlock(TransformerBlock):
 
     def _make_feed_forward(self):
         return SwishRNN(
-            **self.recurrent_arguments, dtype=self.dtype_policy, name="swish_rnn"
+            **self.recurrent_arguments,
+            implementation=self.implementation,
+            dtype=self.dtype_policy,
+            name="swish_rnn",
         )
 
     def _feed_forward(self, hidden, inputs, padding_mask, training):
-        update = self.feed_forward(hidden, padding_mask)
-        return self.dropout(update, training=training)
+        return self.feed_forward(hidden, padding_mask)
 
     def get_config(self):
         config = super().get_config()

@@ -4,6 +4,7 @@ import keras
 
 from keras_recbert.layers.bidirectional_lstm import BidirectionalLSTM
 from keras_recbert.layers.common import bert_initializer, check_positive
+from keras_recbert.layers.dense import Dense
 from keras_recbert.layers.transformer_block import TransformerBlock
 
 
@@ -14,12 +15,12 @@ class TransBLSTMBlock(TransformerBlock):
     Variant 2, TRANS-BLSTM: the BiLSTM reads what the block reads, and its output is
     added to the block's before the last LayerNorm (section 3.2):
 
-        a = LayerNorm(x + attention(x))
-        y = LayerNorm(a + feed_forward(a) + project(BiLSTM(x)))
+        a = LayerNorm(x + dropout(attention(x)))
+        y = LayerNorm(a + dropout(feed_forward(a) + project(BiLSTM(x))))
 
     Variant 1, TRANS-BLSTM-1: the BiLSTM replaces the feed-forward sub-layer:
 
-        y = LayerNorm(a + project(BiLSTM(a)))
+        y = LayerNorm(a + dropout(project(BiLSTM(a))))
 
     `project` is a linear map from `2 * recurrent_dim` to `hidden_dim`. With
     `recurrent_dim = hidden_dim / 2` the paper needs none (TRANS-BLSTM-SMALL), and
@@ -34,7 +35,8 @@ class TransBLSTMBlock(TransformerBlock):
         intermediate_dim: int. Width of the feed-forward sub-layer; variant 2 only.
         variant: 1 or 2.
         dropout: float. Dropout rate of attention weights and sub-layer outputs.
-        **kwargs: `relative_attention_bias`, `causal` and those of every layer.
+        **kwargs: `relative_attention_bias`, `causal`, `implementation` and those of
+            every layer.
 
     Call arguments, returns: as `TransformerBlock`.
 
@@ -65,7 +67,10 @@ class TransBLSTMBlock(TransformerBlock):
         super().__init__(num_heads, intermediate_dim, dropout, **kwargs)
         self.recurrent_dim = recurrent_dim
         self.bidirectional_lstm = BidirectionalLSTM(
-            recurrent_dim, dtype=self.dtype_policy, name="bidirectional_lstm"
+            recurrent_dim,
+            self.implementation,
+            dtype=self.dtype_policy,
+            name="bidirectional_lstm",
         )
         self.projection = None
 
@@ -80,9 +85,10 @@ class TransBLSTMBlock(TransformerBlock):
         for layer in (*layers, self.bidirectional_lstm):
             layer.build(inputs_shape)
         if 2 * self.recurrent_dim != hidden_dim:
-            self.projection = keras.layers.Dense(
+            self.projection = Dense(
                 hidden_dim,
                 kernel_initializer=bert_initializer(),
+                implementation=self.implementation,
                 dtype=self.dtype_policy,
                 name="projection",
             )
@@ -90,10 +96,8 @@ class TransBLSTMBlock(TransformerBlock):
         self.built = True
 
     def _recur(self, x, padding_mask, training):
-        outputs = self.bidirectional_lstm(x, padding_mask)
-        if self.projection is not None:
-            outputs = self.projection(outputs)
-        return self.dropout(outputs, training=training)
+        outputs = self.bidirectional_lstm(x, padding_mask, training=training)
+        return outputs if self.projection is None else self.projection(outputs)
 
     def _feed_forward(self, hidden, inputs, padding_mask, training):
         if self.variant == 1:

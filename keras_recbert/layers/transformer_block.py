@@ -2,9 +2,11 @@
 
 import keras
 
+from keras_recbert.layers.add_norm import AddNorm
 from keras_recbert.layers.common import check_rate
 from keras_recbert.layers.feed_forward import FeedForward
 from keras_recbert.layers.self_attention import SelfAttention
+from keras_recbert.ops.implementation import check_implementation
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
@@ -13,8 +15,8 @@ class TransformerBlock(keras.layers.Layer):
 
     Post-LayerNorm as in Devlin et al. 2018 (Lei et al. 2022, eq. 1):
 
-        a = LayerNorm(x + attention(x))
-        y = LayerNorm(a + feed_forward(a))
+        a = LayerNorm(x + dropout(attention(x)))
+        y = LayerNorm(a + dropout(feed_forward(a)))
 
     Masking: padded positions get no attention weight.
 
@@ -24,6 +26,7 @@ class TransformerBlock(keras.layers.Layer):
         dropout: float. Dropout rate of attention weights and sub-layer outputs.
         relative_attention_bias: bool. Adds T5's relative attention bias.
         causal: bool. Attends to the left only.
+        implementation: str. See `keras_recbert.ops.implementation`.
 
     Call arguments:
         inputs: float, `(batch_size, sequence_length, hidden_dim)`.
@@ -45,41 +48,47 @@ class TransformerBlock(keras.layers.Layer):
         dropout=0.1,
         relative_attention_bias=False,
         causal=False,
+        implementation="auto",
         **kwargs,
     ):
         super().__init__(**kwargs)
         check_rate(dropout=dropout)
+        check_implementation(implementation)
         self.num_heads = num_heads
         self.intermediate_dim = intermediate_dim
         self.dropout_rate = dropout
         self.relative_attention_bias = relative_attention_bias
         self.causal = causal
+        self.implementation = implementation
         self.attention = SelfAttention(
             num_heads,
             dropout,
             relative_attention_bias,
             causal,
+            implementation,
             dtype=self.dtype_policy,
             name="attention",
         )
         self.attention_norm = self._norm("attention_norm")
         self.output_norm = self._norm("output_norm")
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
         self.feed_forward = self._make_feed_forward()
 
     def _norm(self, name):
-        return keras.layers.LayerNormalization(
-            epsilon=1e-12, dtype=self.dtype_policy, name=name
+        return AddNorm(
+            self.dropout_rate, self.implementation, dtype=self.dtype_policy, name=name
         )
 
     def _make_feed_forward(self):
         return FeedForward(
-            self.intermediate_dim, dtype=self.dtype_policy, name="feed_forward"
+            self.intermediate_dim,
+            self.implementation,
+            dtype=self.dtype_policy,
+            name="feed_forward",
         )
 
     def _feed_forward(self, hidden, inputs, padding_mask, training):
         """The second sub-layer: of `a` (and `x`) to what is added to `a`."""
-        return self.dropout(self.feed_forward(hidden), training=training)
+        return self.feed_forward(hidden, training=training)
 
     def build(self, inputs_shape, padding_mask_shape=None):
         for layer in (
@@ -93,10 +102,9 @@ class TransformerBlock(keras.layers.Layer):
 
     def call(self, inputs, padding_mask=None, training=None):
         attended = self.attention(inputs, padding_mask, training=training)
-        attended = self.dropout(attended, training=training)
-        hidden = self.attention_norm(inputs + attended)
+        hidden = self.attention_norm(inputs, attended, training=training)
         update = self._feed_forward(hidden, inputs, padding_mask, training)
-        return self.output_norm(hidden + update)
+        return self.output_norm(hidden, update, training=training)
 
     def compute_output_shape(self, inputs_shape, padding_mask_shape=None):
         return inputs_shape
@@ -109,4 +117,5 @@ class TransformerBlock(keras.layers.Layer):
             "dropout": self.dropout_rate,
             "relative_attention_bias": self.relative_attention_bias,
             "causal": self.causal,
+            "implementation": self.implementation,
         }

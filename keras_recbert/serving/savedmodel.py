@@ -6,6 +6,7 @@ import keras
 import tensorflow as tf
 
 from keras_recbert.folders import check_folder, write_folder
+from keras_recbert.ops.implementation import portable_graphs
 
 MARKER = "saved_model.pb"
 # What TensorFlow writes beside it.
@@ -24,9 +25,9 @@ def write_savedmodel(
             mask says: TF Serving pads a mask of ones with ones.
 
     Both give the dict that `answer` makes. To load it, a process needs `tensorflow`
-    and, for the ops of the tokenizer, `import tensorflow_text`; no op of cuDNN is in
-    it, so it runs on any device. It is written under a temporary name beside `path`
-    and renamed, so that nothing half-written stays behind.
+    and, for the ops of the tokenizer, `import tensorflow_text`; nothing in it is left
+    to cuDNN or XLA, so it runs on any device. It is written under a temporary name
+    beside `path` and renamed, so that nothing half-written stays behind.
 
     Args:
         model: `keras.Model` from packed ids to logits.
@@ -70,15 +71,15 @@ def write_savedmodel(
     archive = keras.export.ExportArchive()
     archive.track(model)
     archive.track(preprocessor)
-    archive.add_endpoint(
-        "serving_default",
-        from_pair if num_texts == 2 else from_text,
-        input_signature=texts[:num_texts],
-    )
-    archive.add_endpoint("ids", from_ids, input_signature=ids)
-
-    with write_folder(path, FILES, overwrite) as folder:
-        archive.write_out(str(folder), verbose=False)
+    with portable_graphs():
+        archive.add_endpoint(
+            "serving_default",
+            from_pair if num_texts == 2 else from_text,
+            input_signature=texts[:num_texts],
+        )
+        archive.add_endpoint("ids", from_ids, input_signature=ids)
+        with write_folder(path, FILES, overwrite) as folder:
+            archive.write_out(str(folder), verbose=False)  # traces once more
 
 
 def read_savedmodel(path):

@@ -15,8 +15,13 @@ TOKENS = {
     "segment_ids": RNG.integers(0, 3, (3, 7)).astype("int32"),
 }
 
+# What is added is whole numbers, which the contract passes in other types too.
+SUM = {"x": HIDDEN, "update": RNG.integers(0, 5, HIDDEN.shape).astype("float32")}
+
 # (layer, arguments, inputs[, shape of the output])
 CASES = [
+    ("AddNorm", {"dropout": 0.3}, SUM),
+    ("AddNorm", {"epsilon": 1e-6, "implementation": "xla"}, SUM),
     (
         "BertEmbeddings",
         {
@@ -32,6 +37,14 @@ CASES = [
     ("BidirectionalLSTM", {"units": 5}, SEQUENCE, (3, 7, 10)),
     ("BidirectionalLSTM", {"units": 5}, {"inputs": HIDDEN}, (3, 7, 10)),
     ("BLSTMBlock", {"recurrent_dim": 5, "dropout": 0.3}, SEQUENCE),
+    ("Dense", {"units": 10, "activation": "gelu"}, {"inputs": HIDDEN}, (3, 7, 10)),
+    (
+        "Dense",
+        {"units": 10, "use_bias": False, "implementation": "loop"},
+        {"inputs": HIDDEN},
+        (3, 7, 10),
+    ),
+    ("Dropout", {"rate": 0.3}, {"inputs": HIDDEN}),
     ("FeedForward", {"intermediate_dim": 20}, {"inputs": HIDDEN}),
     ("MeanPooling", {}, SEQUENCE, (3, 12)),
     ("SelfAttention", {"num_heads": 3, "dropout": 0.3}, SEQUENCE),

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from harness import largest_difference, randomize
+from tensorflow.core.protobuf import saved_model_pb2
 from toy_texts import review_pairs, reviews, tiny_model
 
+from keras_recbert.ops.implementation import MIN_XLA_WIDTH
 from keras_recbert.serving import clean_process
 from keras_recbert.serving.answers import format_answers, print_answers
 from keras_recbert.serving.clean_process import ask_in_clean_process
@@ -172,6 +174,43 @@ def test_foreign_ops_are_found(tmp_path):
     module = Foreign()
     tf.saved_model.save(module, str(tmp_path / "it"), signatures=module.__call__)
     assert foreign_ops(tmp_path / "it") == ["CudnnRNNParamsSize"]
+
+
+def left_to_xla(graph):
+    """Names of the functions in a GraphDef that XLA must compile."""
+    names = [
+        function.signature.name
+        for function in graph.library.function
+        if function.attr["_XlaMustCompile"].b or function.attr["_XlaCompile"].b
+    ]
+    nodes = [*graph.node, *(n for f in graph.library.function for n in f.node_def)]
+    return names + [
+        node.name
+        for node in nodes
+        if node.attr["_XlaMustCompile"].b or node.attr["_XlaCompile"].b
+    ]
+
+
+@pytest.mark.parametrize("name", ["swish_tiny", "trans_blstm_tiny"])
+def test_nothing_is_left_to_xla(name, tmp_path):
+    """Though it runs compiled here, being wide enough: not every server has XLA."""
+    wide = {"hidden_dim": MIN_XLA_WIDTH, "recurrent_dim": MIN_XLA_WIDTH}
+    model = tiny_model(name, implementation="xla", **wide)
+    packed = model.preprocessor(TEXTS)
+    here = tf.function(model).get_concrete_function(packed)
+    assert left_to_xla(here.graph.as_graph_def())
+
+    model.export_savedmodel(tmp_path / name)
+    proto = saved_model_pb2.SavedModel()
+    proto.ParseFromString((tmp_path / name / "saved_model.pb").read_bytes())
+    (meta,) = proto.meta_graphs
+    assert len(meta.graph_def.library.function) > 2
+    assert left_to_xla(meta.graph_def) == []
+    scores = read_savedmodel(tmp_path / name)(text=tf.constant(TEXTS))["scores"]
+    expected = model.answer(model(packed))["scores"]
+    assert largest_difference(scores, expected) <= 1e-5
+    again = tf.function(model).get_concrete_function(packed)
+    assert left_to_xla(again.graph.as_graph_def())  # compiled here, as before
 
 
 def test_odd_texts_are_answered(written):

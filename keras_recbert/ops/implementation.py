@@ -1,0 +1,87 @@
+"""Which implementation of an op runs."""
+
+import contextlib
+import functools
+
+import tensorflow as tf
+
+# "reference": as the papers write it, one step after the other, gradients by
+# TensorFlow. "loop": TensorFlow ops with gradients of their own. "xla": those
+# compiled by XLA, which fuses what is not a matrix product.
+IMPLEMENTATIONS = ("auto", "reference", "loop", "xla")
+# Compiling costs a fraction of a second for each new shape; narrower layers do not
+# win that back in a short training.
+MIN_XLA_WIDTH = 256
+
+_portable = False
+
+
+@contextlib.contextmanager
+def portable_graphs():
+    """Nothing that is traced inside is left to XLA: what is saved runs anywhere."""
+    global _portable
+    before, _portable = _portable, True
+    try:
+        yield
+    finally:
+        _portable = before
+
+
+def check_implementation(implementation):
+    """Raises `ValueError` for a word that names no implementation."""
+    if implementation not in IMPLEMENTATIONS:
+        raise ValueError(
+            f"`implementation` must be one of {', '.join(IMPLEMENTATIONS)}. "
+            f"Received: implementation={implementation!r}."
+        )
+
+
+def choose(implementation, width):
+    """Which implementation a layer runs, and why.
+
+    Args:
+        implementation: str. One of `IMPLEMENTATIONS`, what the user asked for.
+        width: int. Width of what the layer computes element by element.
+
+    Returns:
+        Tuple of `"reference"`, `"loop"` or `"xla"`, and the reason in words.
+    """
+    if implementation in ("reference", "loop"):
+        return implementation, "asked for"
+    if _portable:
+        return "loop", "a SavedModel must run where there is no XLA"
+    if implementation == "xla":
+        return "xla", "asked for"
+    if accelerators():
+        return "loop", f"XLA was compared on CPUs only, and there is {accelerators()}"
+    if width < MIN_XLA_WIDTH:
+        return "loop", f"too narrow ({width} < {MIN_XLA_WIDTH}) to pay for compiling"
+    return "xla", "fuses what is not a matrix product"
+
+
+def use_xla(implementation, width):
+    """Whether the element-wise work of a layer is compiled, see `choose`."""
+    return choose(implementation, width)[0] == "xla"
+
+
+@functools.cache
+def accelerators():
+    """Types of devices besides the CPU, such as `("GPU",)`."""
+    types = {device.device_type for device in tf.config.list_logical_devices()}
+    return tuple(sorted(types - {"CPU"}))
+
+
+def either(function):
+    """`function` as it is, and compiled by XLA for each new shape: a dict by bool."""
+    compiled = tf.function(function, jit_compile=True, autograph=False)
+
+    def run(*args):
+        # Off every tape: eagerly TensorFlow would build a gradient of its own, too.
+        return compiled(*(tf.stop_gradient(x) if tf.is_tensor(x) else x for x in args))
+
+    return {False: function, True: run}
+
+
+def wide(dtype):
+    """Type to compute in: at least float32."""
+    return tf.float64 if dtype == tf.float64 else tf.float32

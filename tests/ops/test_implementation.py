@@ -1,0 +1,152 @@
+"""Which implementation runs, and what may be left to XLA."""
+
+import types
+
+import pytest
+import tensorflow as tf
+
+from keras_recbert.ops import implementation
+from keras_recbert.ops.implementation import (
+    MIN_XLA_WIDTH,
+    accelerators,
+    check_implementation,
+    choose,
+    either,
+    portable_graphs,
+    use_xla,
+    wide,
+)
+
+WIDE, NARROW = MIN_XLA_WIDTH, MIN_XLA_WIDTH - 1
+
+
+@pytest.fixture(autouse=True)
+def only_cpus(monkeypatch):
+    """Also on a machine with a GPU."""
+    monkeypatch.setattr(implementation, "accelerators", lambda: ())
+
+
+@pytest.mark.parametrize("width", [1, NARROW, WIDE])
+@pytest.mark.parametrize("word", ["reference", "loop", "xla"])
+def test_what_is_asked_for_runs(word, width):
+    assert choose(word, width) == (word, "asked for")
+
+
+def test_automatic_choice_goes_by_width():
+    assert choose("auto", WIDE) == ("xla", "fuses what is not a matrix product")
+    reason = "too narrow (255 < 256) to pay for compiling"
+    assert choose("auto", NARROW) == ("loop", reason)
+
+
+def test_automatic_choice_beside_an_accelerator(monkeypatch):
+    monkeypatch.setattr(implementation, "accelerators", lambda: ("GPU",))
+    name, reason = choose("auto", WIDE)
+    assert name == "loop"
+    assert reason == "XLA was compared on CPUs only, and there is ('GPU',)"
+    for word in ("reference", "loop", "xla"):
+        assert choose(word, WIDE) == (word, "asked for")
+
+
+def test_accelerators_are_what_is_no_cpu(monkeypatch):
+    def devices(*kinds):
+        listed = [types.SimpleNamespace(device_type=kind) for kind in kinds]
+        monkeypatch.setattr(tf.config, "list_logical_devices", lambda: listed)
+        return accelerators.__wrapped__()  # which remembers nothing
+
+    assert devices("CPU", "CPU") == ()
+    assert devices("CPU", "GPU", "GPU") == ("GPU",)
+    assert devices("TPU", "GPU", "CPU") == ("GPU", "TPU")
+
+
+def test_portable_graphs_leave_nothing_to_xla():
+    expected = ("loop", "a SavedModel must run where there is no XLA")
+    with portable_graphs():
+        for word in ("auto", "xla"):
+            assert choose(word, WIDE) == expected
+            assert not use_xla(word, WIDE)
+        for word in ("reference", "loop"):
+            assert choose(word, WIDE) == (word, "asked for")
+    assert choose("auto", WIDE)[0] == "xla"
+
+
+def test_portable_graphs_end_where_they_began():
+    with portable_graphs():
+        with portable_graphs():
+            pass
+        assert choose("xla", WIDE)[0] == "loop"  # the outer one holds on
+        with pytest.raises(ZeroDivisionError), portable_graphs():
+            1 / 0  # noqa: B018
+        assert choose("xla", WIDE)[0] == "loop"
+    assert choose("xla", WIDE)[0] == "xla"
+    with pytest.raises(ZeroDivisionError), portable_graphs():
+        1 / 0  # noqa: B018
+    assert choose("xla", WIDE)[0] == "xla"
+
+
+@pytest.mark.parametrize("word", ["", "XLA", "fast", None, True])
+def test_unknown_word_is_told(word):
+    with pytest.raises(
+        ValueError, match="must be one of auto, reference, loop, xla. Received: impl"
+    ):
+        check_implementation(word)
+
+
+def test_known_words_pass():
+    for word in ("auto", "reference", "loop", "xla"):
+        check_implementation(word)
+
+
+def test_only_xla_is_compiled():
+    assert use_xla("auto", WIDE)
+    assert use_xla("xla", NARROW)
+    for word, width in (("auto", NARROW), ("loop", WIDE), ("reference", WIDE)):
+        assert not use_xla(word, width)
+
+
+def compiled_functions(function, *args):
+    """How many functions in the graph of `function` XLA must compile."""
+    graph = tf.function(function).get_concrete_function(*args).graph
+    library = graph.as_graph_def().library.function
+    return sum(it.attr["_XlaMustCompile"].b for it in library)
+
+
+def test_one_of_either_is_compiled():
+    double = either(lambda x, factor: x * factor)
+    x = tf.constant([1.0, 2.0])
+    for xla in (False, True):
+        assert compiled_functions(lambda x, xla=xla: double[xla](x, 2.0), x) == xla
+        assert list(double[xla](x, 2.0).numpy()) == [2.0, 4.0]
+
+
+def test_no_tape_looks_into_what_is_compiled():
+    """Gradients are written by hand; those of a compiled loop could not be built."""
+    double = either(lambda x: 2.0 * x)
+    x = tf.constant([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = double[True](x)
+    assert tape.gradient(y, x) is None
+
+
+def test_the_same_shapes_are_traced_once():
+    traced = []
+
+    def count(x):
+        traced.append(x.shape)
+        return x + 1.0
+
+    compiled = either(count)[True]
+
+    @tf.function
+    def two_layers(x):
+        return compiled(compiled(x))
+
+    two_layers(tf.zeros((2, 3)))
+    two_layers(tf.zeros((4, 3)))
+    assert traced == [(2, 3), (4, 3)]
+
+
+def test_type_to_compute_in():
+    assert wide(tf.float64) == tf.float64
+    for dtype in (tf.float32, tf.bfloat16, tf.float16):
+        assert wide(dtype) == tf.float32
