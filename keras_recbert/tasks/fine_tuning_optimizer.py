@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_recbert.tasks.adamw import AdamW
+
 
 @keras.saving.register_keras_serializable("keras_recbert")
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
@@ -55,7 +57,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
-class LayerwiseAdamW(keras.optimizers.AdamW):
+class LayerwiseAdamW(AdamW):
     """AdamW with a learning rate of its own for each weight.
 
     The rates are scaled, not the gradients, which Adam would scale back. Decoupled
@@ -123,12 +125,12 @@ def fine_tuning_optimizer(
             rate is multiplied with; by default all have the same.
 
     Returns:
-        `keras.optimizers.AdamW`, or `LayerwiseAdamW` for `rate_factors`.
+        `AdamW`, or `LayerwiseAdamW` for `rate_factors`.
     """
     schedule = WarmupLinearDecay(learning_rate, total_steps, warmup_fraction)
     arguments = {"weight_decay": weight_decay, "epsilon": 1e-6, "global_clipnorm": 1.0}
     if rate_factors is None:
-        optimizer = keras.optimizers.AdamW(schedule, **arguments)
+        optimizer = AdamW(schedule, **arguments)
     else:
         optimizer = LayerwiseAdamW(schedule, rate_factors, **arguments)
     optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta", "alpha"])

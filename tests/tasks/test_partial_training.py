@@ -12,6 +12,7 @@ from toy_texts import VOCABULARY, reviews
 import keras_recbert
 from keras_recbert.serving.savedmodel import read_savedmodel
 from keras_recbert.tasks import TextClassifier, TextRegressor
+from keras_recbert.tasks.adamw import AdamW
 from keras_recbert.tasks.fine_tuning_optimizer import (
     LayerwiseAdamW,
     WarmupLinearDecay,
@@ -126,7 +127,7 @@ def test_files_from_before_these_arguments_load():
     assert (model.freeze, model.lora_rank, model.layerwise_decay) == (None, None, None)
     assert model.trainable_weights == model.weights
     model.compile_for_fine_tuning(1)
-    assert type(model.optimizer) is keras.optimizers.AdamW
+    assert type(model.optimizer) is AdamW
 
 
 def test_mean_pooling_leaves_the_pooler_out_too():

@@ -6,6 +6,7 @@ from harness import assert_close, largest_difference, randomize
 from toy_texts import SIZES, VOCABULARY, review_pairs, reviews, tiny_model
 
 import keras_recbert
+from keras_recbert.tasks.adamw import AdamW
 from keras_recbert.tasks.fine_tuning_optimizer import (
     WarmupLinearDecay,
     fine_tuning_optimizer,
@@ -278,7 +279,7 @@ def test_only_matrices_and_tables_decay(name):
 
 def test_gradients_are_clipped_at_a_global_norm_of_1():
     optimizer = fine_tuning_optimizer(10)
-    assert type(optimizer) is keras.optimizers.AdamW
+    assert type(optimizer) is AdamW
     weights = [keras.Variable(np.zeros(3)), keras.Variable(np.zeros(4))]
     optimizer.build(weights)
     optimizer.apply([np.full(3, 100.0), np.full(4, -50.0)])
