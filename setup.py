@@ -29,6 +29,14 @@ DATA = [
 ]
 NOTEBOOKS = ["nbclient>=0.10,<1", "nbformat>=5.10,<6", "ipykernel>=6.29,<8"]
 OFFICIAL = ["tf-models-official>=2.20,<2.21"]
+# What `recbert benchmark` compares with; the Model Garden is in OFFICIAL, and
+# `--install-peers` puts each into an environment of its own.
+BENCHMARK = [
+    "matplotlib>=3.9,<4",
+    "keras-hub==0.32.0",
+    "transformers>=5,<6",
+    "torch==2.13.0",
+]
 TEST = [
     *TRAIN,
     *DATA,
@@ -55,6 +63,7 @@ setup(
         "data": DATA,
         "official": OFFICIAL,
         "notebooks": [*TRAIN, *NOTEBOOKS],
+        "benchmark": BENCHMARK,
         "test": TEST,
         "all": [*TRAIN, *DATA, *NOTEBOOKS, *OFFICIAL],
     },

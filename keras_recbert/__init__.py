@@ -6,7 +6,7 @@ is loaded when the first model is built.
 
 import lazy_loader
 
-from keras_recbert.builder import build, count_parameters, load
+from keras_recbert.builder import build, count_parameters, explain, load
 from keras_recbert.models.registry import ModelCard, get_card, list_models, register
 
 __version__ = "0.1.0"
@@ -17,6 +17,7 @@ __all__ = [
     "ModelCard",
     "build",
     "count_parameters",
+    "explain",
     "get_card",
     "layers",
     "list_models",

@@ -4,7 +4,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 from keras_recbert.models import zoo  # noqa: F401  registers the names
-from keras_recbert.models.registry import get_card, nearest
+from keras_recbert.models.registry import get_card, list_models, nearest
 
 TASKS = ("classifier", "regressor")
 
@@ -27,8 +27,10 @@ def build(name, task=None, weights=None, **overrides):
         **overrides: sizes that differ from the card's: `num_layers`, `hidden_dim`,
             `num_heads`, `intermediate_dim`, `recurrent_dim`, `vocabulary_size`,
             `max_sequence_length`, `num_segments`, `dropout`, and what the kind of
-            block takes beside (`step_size`, `gate`, ...); `dtype`. With a task also
-            its arguments, such as `num_classes` and `vocabulary`.
+            block takes beside (`step_size`, `gate`, ...);
+            `gradient_checkpointing=True`, which trains in less memory and more time;
+            `implementation`, see `explain`; `dtype`. With a task also its arguments,
+            such as `num_classes` and `vocabulary`.
 
     Returns:
         `keras_recbert.models.backbone.RecBertBackbone`, or a
@@ -142,18 +144,84 @@ def count_parameters(name, **overrides):
     Returns:
         int.
     """
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(_count, name, overrides).result()
+    return _unfilled(lambda: build(name, **overrides).count_params())
 
 
-def _count(name, overrides):
+def explain(model, **overrides):
+    """Says what each kind of layer of an encoder runs on this machine, and why.
+
+    Args:
+        model: str or path. A name of the zoo, or what `load` takes. Of a name, and of
+            anything but a `.keras` file, no weights are filled.
+        **overrides: arguments of the encoder to change, such as
+            `implementation="loop"`.
+
+    Returns:
+        `keras_recbert.models.explain.Explanation`; `print` it.
+
+    Raises:
+        ValueError, FileNotFoundError: as `build` and `load`.
+    """
+    from keras_recbert.models.backbone import RecBertBackbone
+    from keras_recbert.models.explain import explain as explain_encoder
+
+    arguments = encoder_arguments(model, **overrides)
+    return _unfilled(lambda: explain_encoder(RecBertBackbone(**arguments)))
+
+
+def encoder_arguments(model, **overrides):
+    """Arguments of the encoder of anything that has one.
+
+    Args:
+        model, overrides: as for `explain`.
+
+    Returns:
+        dict, for `RecBertBackbone`.
+    """
+    is_file = str(model).endswith(".keras")
+    if model not in list_models() and (is_file or os.path.exists(model)):
+        from keras_recbert.convert.open_checkpoint import is_preset, open_checkpoint
+        from keras_recbert.models.backbone import (
+            BLOCK_ARGUMENTS,
+            SHARED_ARGUMENTS,
+            check_arguments,
+        )
+
+        if is_file:
+            loaded = load(model)
+            arguments = getattr(loaded, "backbone", loaded).get_config()
+        elif is_preset(model):
+            from keras_recbert.convert.preset import read_preset
+
+            arguments = read_preset(model).encoder_arguments
+        else:
+            arguments = {"name": "bert", **open_checkpoint(model).sizes}
+        own = BLOCK_ARGUMENTS.get(arguments.get("block", "transformer"), ())
+        check_arguments(model, overrides, (*SHARED_ARGUMENTS, *own, "dtype"))
+        return {**arguments, **overrides}
+    try:
+        card = get_card(model)
+    except ValueError as error:
+        raise ValueError(
+            f"{error} There is no file or folder {model} either."
+        ) from None
+    return _arguments(card, overrides, None)
+
+
+def _unfilled(function):
+    """Calls a function that builds models whose variables get shapes only."""
+
+    def call():
+        import keras
+
+        with keras.StatelessScope(initialize_variables=False):
+            return function()
+
     # Keras keeps a list of the variables that were never filled and fills them when
     # the next scope of this kind ends, here or in Keras itself. The list is one of
     # each thread, so in a thread of its own it goes when the thread does.
-    import keras
-
-    with keras.StatelessScope(initialize_variables=False):
-        return build(name, **overrides).count_params()
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(call).result()
 
 
 def _classes():

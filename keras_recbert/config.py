@@ -41,7 +41,11 @@ class FineTuningConfig:
         layerwise_decay: In (0, 1]: what the learning rate is multiplied with once
             for the highest block and once more for each below.
         max_sequence_length: Word pieces of an example, longer ones are truncated.
-        precision: float32 or mixed_bfloat16.
+        precision: float32; bfloat16 (computed in bfloat16, weights kept in float32);
+            or auto, the one that suits this machine, whose matrix rate is measured.
+            Another machine may choose another, so name one for a run to repeat.
+        gradient_checkpointing: Keep only the inputs of the blocks for the backward
+            pass and compute the rest again: less memory, more time, same numbers.
         strategy: auto, one_device, mirrored (all GPUs of this machine) or tpu.
         seed: Seed of initial weights, order, dropout and splits.
         limit: Train on the first LIMIT examples only.
@@ -70,6 +74,7 @@ class FineTuningConfig:
     layerwise_decay: float | None = None
     max_sequence_length: int = 128
     precision: str = "float32"
+    gradient_checkpointing: bool = False
     strategy: str = "auto"
     seed: int = 0
     limit: int | None = None
@@ -113,7 +118,7 @@ class FineTuningConfig:
         return self.output_dir or f"runs/{self.task}-{self.model}-seed{self.seed}"
 
 
-PRECISIONS = ("float32", "mixed_bfloat16")
+PRECISIONS = ("auto", "float32", "bfloat16")
 STRATEGIES = ("auto", "one_device", "mirrored", "tpu")
 
 

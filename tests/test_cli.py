@@ -123,6 +123,15 @@ def test_help_is_instant_and_loads_no_tensorflow():
         (["convert", "none", "out"], "There is no folder none"),
         (["predict", "somewhere"], "nothing to ask: give one text or more"),
         (["quickstart", "--model", "swish_tyny"], "Did you mean 'swish_tiny'"),
+        (["explain", "swish_tyny"], "Did you mean 'swish_tiny'"),
+        (["explain", "none.keras"], "There is no file none.keras"),
+        (
+            ["explain", "swish_tiny", "--implementation", "fast"],
+            "must be one of auto, reference, loop, xla. Received: "
+            "implementation='fast'",
+        ),
+        (["profile", "swish_tyny"], "Did you mean 'swish_tiny'"),
+        (["profile", "swish_tiny", "--shape", "8"], "A shape is rows x tokens"),
     ],
 )
 def test_mistakes_are_one_clear_line(recbert, tmp_path, monkeypatch, argv, message):
@@ -188,6 +197,18 @@ def test_export_follows_what_the_model_was_trained_on(recbert, exported):
         status, out, err = recbert("predict", path, *argv)
         assert (status, out) == (2, "")
         assert message in err
+
+
+def test_explain_says_what_runs(recbert, saved):
+    status, out, err = recbert("explain", "swish_base")
+    assert (status, err) == (0, "")
+    assert out == f"{keras_recbert.explain('swish_base')}\n"
+    assert "SwishRNN" in out
+    path = str(saved / "single.keras")
+    status, out, _ = recbert("explain", path, "--implementation", "loop")
+    assert status == 0
+    assert "implementation=loop" in out
+    assert out == f"{keras_recbert.explain(path, implementation='loop')}\n"
 
 
 def test_export_replaces_only_on_request(recbert, exported):

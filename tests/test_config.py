@@ -128,7 +128,7 @@ def test_a_missing_recipe_is_told(tmp_path):
         ("lora_rank", 0, "at least 1"),
         ("layerwise_decay", 0.0, r"in \(0, 1\]"),
         ("layerwise_decay", 1.5, r"in \(0, 1\]"),
-        ("precision", "float16", "float32 or mixed_bfloat16"),
+        ("precision", "float16", "auto or float32 or bfloat16"),
         ("strategy", "multi", "auto or one_device or mirrored or tpu"),
     ],
 )

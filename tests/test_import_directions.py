@@ -28,6 +28,8 @@ ARROWS = {
     "tasks": {"text", "metrics", "serving", "convert", *MODELS},
     "builder": {"tasks", "text", "convert", *MODELS},
     "__init__": {"builder", "models"},
+    # `profile` names precisions as `finetune` does.
+    "benchmark": {"__init__", "builder", "tasks", "train", *MODELS},
     # The quick start trains, exports, and asks what it exported.
     "train": {
         "__init__",

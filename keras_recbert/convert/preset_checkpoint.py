@@ -36,7 +36,8 @@ def read_preset_checkpoint(folder):
             "encoder. `keras_recbert.load` loads it as it was saved."
         )
     arguments = dict(preset.encoder_arguments)
-    for key in ("name", "dtype", "dropout"):
+    # How it was trained and run, which an encoder that starts from it need not be.
+    for key in ("name", "dtype", "dropout", "gradient_checkpointing", "implementation"):
         arguments.pop(key, None)
     missing = [
         key

@@ -11,7 +11,9 @@ from keras_recbert.layers.common import bert_initializer, check_positive, check_
 from keras_recbert.layers.swish_rnn_block import SwishRNNBlock
 from keras_recbert.layers.trans_blstm_block import TransBLSTMBlock
 from keras_recbert.layers.transformer_block import TransformerBlock
+from keras_recbert.models.gradient_checkpointing import checkpoint_gradients
 from keras_recbert.models.registry import nearest
+from keras_recbert.ops.implementation import check_implementation
 
 # What each kind of block takes beside the arguments that all kinds share.
 BLOCK_ARGUMENTS = {
@@ -34,6 +36,8 @@ SHARED_ARGUMENTS = (
     "max_sequence_length",
     "num_segments",
     "dropout",
+    "gradient_checkpointing",
+    "implementation",
 )
 
 
@@ -65,6 +69,12 @@ class RecBertBackbone(keras.Model):
         max_sequence_length: int. Number of learned positions.
         num_segments: int. Number of segments.
         dropout: float. Dropout rate of embeddings, attention weights and sub-layers.
+        gradient_checkpointing: bool. Keeps only the inputs of the blocks for the
+            backward pass of training, which runs each block again: less memory, more
+            time, the same numbers.
+        implementation: str. How the layers compute: `"auto"`, `"reference"`, `"loop"`
+            or `"xla"`, see `keras_recbert.ops.implementation`. The same numbers;
+            `recbert explain` says what runs.
         num_heads: int. Number of attention heads. Default: one for each 64 of
             `hidden_dim`.
         intermediate_dim: int. Width of the feed-forward sub-layer. Default:
@@ -93,6 +103,8 @@ class RecBertBackbone(keras.Model):
         max_sequence_length=512,
         num_segments=2,
         dropout=0.1,
+        gradient_checkpointing=False,
+        implementation="auto",
         dtype=None,
         name=None,
         **block_arguments,
@@ -105,6 +117,12 @@ class RecBertBackbone(keras.Model):
             num_segments=num_segments,
         )
         check_rate(dropout=dropout)
+        if not isinstance(gradient_checkpointing, bool):
+            raise ValueError(
+                "`gradient_checkpointing` must be True or False. Received: "
+                f"gradient_checkpointing={gradient_checkpointing!r}."
+            )
+        check_implementation(implementation)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
 
         embeddings = BertEmbeddings(
@@ -113,18 +131,23 @@ class RecBertBackbone(keras.Model):
             max_sequence_length,
             num_segments,
             dropout,
+            implementation,
             dtype=policy,
             name="embeddings",
         )
+        arguments = {
+            **block_arguments,
+            "dropout": dropout,
+            "implementation": implementation,
+            "dtype": policy,
+        }
         blocks = [
-            _make_block(
-                block,
-                hidden_dim,
-                index,
-                {**block_arguments, "dropout": dropout, "dtype": policy},
-            )
+            _make_block(block, hidden_dim, index, dict(arguments))
             for index in range(num_layers)
         ]
+        if gradient_checkpointing:
+            for layer in blocks:
+                checkpoint_gradients(layer)
         pooler = keras.layers.Dense(
             hidden_dim,
             activation="tanh",
@@ -165,6 +188,8 @@ class RecBertBackbone(keras.Model):
             "max_sequence_length": max_sequence_length,
             "num_segments": num_segments,
             "dropout": dropout,
+            "gradient_checkpointing": gradient_checkpointing,
+            "implementation": implementation,
             **block_arguments,
         }
         self.policy = policy

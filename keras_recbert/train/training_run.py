@@ -21,6 +21,7 @@ from keras_recbert.text.vocabulary import (
 )
 from keras_recbert.train.callbacks import DevScores, EpochLogs, EpochSeeds, TrainingLoss
 from keras_recbert.train.learning_curve import save_learning_curve
+from keras_recbert.train.precision import Precision, choose_precision
 from keras_recbert.train.strategy import even_batches, make_strategy
 
 # What `train` writes, and nothing else.
@@ -85,8 +86,9 @@ def train(config, task, train_examples, dev_examples, corpus=None, notes=()):
         )
     vocabulary = _vocabulary(config, corpus or _all_texts(train_examples))
     strategy = make_strategy(config.strategy)
+    precision = _precision(folder, config, epochs_done)
     with strategy.scope():
-        model = build_model(config, task, vocabulary)
+        model = build_model(config, task, vocabulary, precision)
         if config.weights is not None:
             print(model.backbone.weights_report, flush=True)
         model.num_texts = len(train_examples.texts)
@@ -105,7 +107,7 @@ def train(config, task, train_examples, dev_examples, corpus=None, notes=()):
             weight_decay=config.weight_decay,
         )
     # Nothing is written before the model stands: wrong arguments leave nothing behind.
-    _start(folder, config, epochs_done)
+    _start(folder, config, epochs_done, precision)
     save_vocabulary(vocabulary, folder / "vocab.txt")
     dev = {
         split: (
@@ -166,6 +168,7 @@ def train(config, task, train_examples, dev_examples, corpus=None, notes=()):
         "train_examples": len(train_examples),
         "dev_examples": {key: len(value) for key, value in dev_examples.items()},
         "steps": steps * config.epochs,
+        "precision": {"policy": precision.policy, **dataclasses.asdict(precision)},
         "seconds": seconds,
         "examples_per_second": len(train_examples)
         * (config.epochs - epochs_done)
@@ -177,9 +180,10 @@ def train(config, task, train_examples, dev_examples, corpus=None, notes=()):
     }
     write_json(folder / "results.json", results)
     kept = ("task", "scores", "best_epoch", "dev_examples", "seconds", "device")
+    metrics = {key: results[key] for key in kept}
     model.save_preset(
         folder / "preset",
-        metrics={**{key: results[key] for key in kept}, "seed": config.seed},
+        metrics={**metrics, "seed": config.seed, "precision": precision.chosen},
         source=config.weights,
         overwrite=True,
     )
@@ -196,7 +200,7 @@ def train(config, task, train_examples, dev_examples, corpus=None, notes=()):
     return model, results
 
 
-def build_model(config, task, vocabulary):
+def build_model(config, task, vocabulary, precision):
     """The model of a run, untrained."""
     arguments = {
         "weights": config.weights,
@@ -207,7 +211,8 @@ def build_model(config, task, vocabulary):
         "freeze": config.freeze,
         "lora_rank": config.lora_rank,
         "layerwise_decay": config.layerwise_decay,
-        "dtype": config.precision,
+        "gradient_checkpointing": config.gradient_checkpointing,
+        "dtype": precision.policy,
         **config.overrides,
     }
     if config.lowercase is not None:
@@ -270,12 +275,25 @@ def _epochs_done(folder, config):
     return epochs_done
 
 
-def _start(folder, config, epochs_done):
+def _precision(folder, config, epochs_done):
+    """The precision of a new run, or that of the run that goes on."""
+    chosen = folder / "backup" / "precision.json"
+    if epochs_done and chosen.is_file():
+        # A busy machine may measure other rates than before the stop.
+        return Precision(**json.loads(chosen.read_text(encoding="utf-8")))
+    precision = choose_precision(config.precision)
+    if config.precision == "auto":
+        print(f"Computing in {precision.chosen}: {precision.reason}.", flush=True)
+    return precision
+
+
+def _start(folder, config, epochs_done, precision):
     """Makes the folder, and notes the options of a new run in it."""
     backup = folder / "backup"
     backup.mkdir(parents=True, exist_ok=True)
     if not epochs_done:
         (backup / "latest.weights.h5").unlink(missing_ok=True)
+        write_json(backup / "precision.json", dataclasses.asdict(precision))
         write_json(backup / "config.json", _options(config))
 
 

@@ -281,7 +281,7 @@ def test_limit_precision_and_a_given_vocabulary(tmp_path):
             vocabulary=str(vocabulary),
             lowercase=False,
             limit=7,
-            precision="mixed_bfloat16",
+            precision="bfloat16",
             epochs=1,
             pooling="first",
         )

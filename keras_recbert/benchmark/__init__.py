@@ -1,0 +1,1 @@
+"""Times the zoo beside its peers: what `recbert benchmark` runs."""

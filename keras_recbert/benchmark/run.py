@@ -1,0 +1,218 @@
+"""`recbert benchmark`: checks what is asked, measures it, writes what came out."""
+
+import pathlib
+import sys
+import tempfile
+
+from keras_recbert.benchmark.comparisons import (
+    PASSES,
+    PRECISIONS,
+    choose,
+    parse_shape,
+)
+from keras_recbert.benchmark.environments import PEERS, find_environments
+from keras_recbert.benchmark.growth import growth_table
+from keras_recbert.benchmark.measuring import Trial, measure
+from keras_recbert.benchmark.picture import check_matplotlib, save_pictures
+from keras_recbert.benchmark.progress import Progress
+from keras_recbert.benchmark.report import (
+    describe_device,
+    describe_trial,
+    describe_versions,
+    save_csv,
+    save_text,
+)
+from keras_recbert.benchmark.worker_process import Worker
+from keras_recbert.models.registry import get_card, nearest
+
+ROUNDS, QUICK_ROUNDS = 7, 3
+# A step of `serving` is a walk through the texts.
+TEXTS, QUICK_TEXTS = 1000, 64
+
+
+def benchmark(
+    names=(),
+    quick=False,
+    shapes=(),
+    precisions=(),
+    passes=(),
+    rounds=None,
+    output_dir="runs/benchmark",
+    pythons=None,
+    install_peers=False,
+    weights=None,
+    texts=None,
+    model="bert_minilm",
+    timeout=900.0,
+):
+    """Times comparisons and writes benchmark.csv, benchmark.txt and pictures.
+
+    Nothing starts before every argument is checked. The files are written anew after
+    each trial, so that a run that is stopped leaves what it had.
+
+    Args:
+        names: names of comparisons; all that can run, by default.
+        quick: bool. Small models, one shape, few rounds.
+        shapes: texts such as `"8x128"`; those of each comparison by default.
+        precisions, passes: as the shapes.
+        rounds: int. Turns of each candidate.
+        output_dir: str or path.
+        pythons: dict of key of `PEERS` to interpreter, or None.
+        install_peers: bool. Makes environments for peers that are nowhere.
+        weights: path of a Hugging Face folder, for `serving`.
+        texts: path of a file with one text a line, for `serving`.
+        model: str. Encoder that reads the weights, for `serving`.
+        timeout: float. Seconds a worker may take for one request.
+
+    Returns:
+        List of `(Trial, list of Measurement)`.
+
+    Raises:
+        ValueError: if an argument is wrong; FileNotFoundError: if a file is not
+            there. Before any work.
+        RuntimeError: at the end, if a worker failed; everything else is written.
+    """
+    check_matplotlib()
+    chosen = choose(names, quick)
+    shapes = [parse_shape(shape) for shape in shapes]
+    _check_among("--precision", precisions, PRECISIONS)
+    _check_among("--passes", passes, PASSES)
+    rounds = (QUICK_ROUNDS if quick else ROUNDS) if rounds is None else rounds
+    if rounds < 1:
+        raise ValueError(f"--rounds must be at least 1. Received: {rounds}.")
+    if not timeout > 0:
+        raise ValueError(f"--timeout must be above 0 seconds. Received: {timeout}.")
+    notes = []
+    for comparison in chosen:
+        if passes and not set(passes) & set(comparison.passes):
+            valid = ", ".join(comparison.passes)
+            why = f"{comparison.name} is timed in the pass {valid} only"
+            if names:
+                raise ValueError(f"{why}. Received: --passes {' '.join(passes)}.")
+            notes.append(f"{why}, so it is left out.")
+    lines = None
+    if any(comparison.name == "serving" for comparison in chosen):
+        if weights is None or texts is None:
+            why = "serving needs --weights FOLDER and --texts FILE"
+            if names:
+                raise ValueError(f"{why}: a BERT of Hugging Face, and one text a line.")
+            notes.append(f"{why}, so it is left out.")
+            chosen = [one for one in chosen if one.name != "serving"]
+        else:
+            get_card(model)
+            _check_weights(weights)
+            lines = _read_texts(texts, QUICK_TEXTS if quick else TEXTS)
+    output_dir = pathlib.Path(output_dir)
+    if output_dir.exists() and not output_dir.is_dir():
+        raise ValueError(f"--output-dir must be a folder. {output_dir} is a file.")
+
+    progress = Progress()
+    keys = dict.fromkeys(
+        candidate.worker
+        for comparison in chosen
+        for candidate in (comparison.subject, *comparison.references)
+    )
+    environments, missing = find_environments(
+        keys, pythons or {}, output_dir / "environments", install_peers, progress.say
+    )
+    notes += missing.values()
+    trials = [
+        Trial(comparison, shape, precision, pass_)
+        for comparison in chosen
+        for precision in precisions or comparison.precisions
+        for pass_ in (one for one in comparison.passes if one in (passes or PASSES))
+        for shape in _shapes(comparison, shapes)
+    ]
+    header = [*describe_device(), *describe_versions(environments), *notes]
+    for line in header:
+        progress.say(line)
+
+    output_dir.mkdir(parents=True, exist_ok=True)
+    results = []
+    with tempfile.TemporaryDirectory(prefix="recbert-") as folder:
+        for number, trial in enumerate(trials, 1):
+            progress.counter = f"[{number}/{len(trials)}] "
+            extra = {}
+            if trial.comparison.name == "serving":
+                progress.live(f"{trial}: exporting {model}")
+                path = _export(trial, model, weights, folder, timeout)
+                extra = {
+                    "savedmodel": {"savedmodel": path, "texts": lines},
+                    "torch": {"weights": str(weights), "texts": lines},
+                }
+            measured = measure(
+                trial, environments, rounds, timeout, extra, progress.live
+            )
+            results.append((trial, measured))
+            progress.say(describe_trial(trial, measured))
+            save_csv(output_dir / "benchmark.csv", header, results)
+            save_text(output_dir / "benchmark.txt", header, results)
+    growth = growth_table(results)
+    if growth:
+        progress.say(growth)
+        save_text(output_dir / "benchmark.txt", header, results, growth)
+    pictures = save_pictures(output_dir, header, results)
+    written = ", ".join(["benchmark.csv", "benchmark.txt", *pictures])
+    progress.say(f"Everything is in {output_dir}/ ({written}).")
+    errors = [one.error for _, measured in results for one in measured if one.error]
+    if errors:
+        raise RuntimeError(
+            f"{len(errors)} of {sum(len(m) for _, m in results)} measurements failed. "
+            f"The first: {errors[0]}"
+        )
+    return results
+
+
+def _check_among(option, values, valid):
+    for value in values:
+        if value not in valid:
+            raise ValueError(
+                f"{option} must be of {', '.join(valid)}. Received: {value!r}. "
+                f"{nearest(value, valid)}".rstrip()
+            )
+
+
+def _shapes(comparison, shapes):
+    """The shapes that were asked for, as far as a comparison has them."""
+    if comparison.unit != "tokens":
+        return comparison.shapes
+    return shapes or comparison.shapes
+
+
+def _check_weights(weights):
+    if not (pathlib.Path(weights) / "config.json").is_file():
+        raise FileNotFoundError(
+            f"--weights must be a folder of Hugging Face, which both sides can read. "
+            f"There is no config.json in {weights}."
+        )
+
+
+def _read_texts(path, most):
+    """The first lines of a file that are not empty."""
+    path = pathlib.Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"--texts must be a file, one text a line: {path}.")
+    with path.open(encoding="utf-8") as file:
+        lines = [line.strip() for line in file]
+    lines = [line for line in lines if line][:most]
+    if not lines:
+        raise ValueError(f"--texts must hold a text a line. {path} is empty.")
+    return lines
+
+
+def _export(trial, model, weights, folder, timeout):
+    """Writes a classifier as a SavedModel in a worker; returns its path."""
+    path = pathlib.Path(folder) / trial.precision
+    if not path.exists():
+        job = {
+            "kind": "export",
+            "name": model,
+            "weights": str(weights),
+            "precision": trial.precision,
+            "savedmodel": str(path),
+        }
+        script = PEERS["recbert"].script
+        with Worker(f"export of {model}", script, sys.executable, True, timeout) as it:
+            it.imported()
+            it.prepare(job)
+    return str(path)

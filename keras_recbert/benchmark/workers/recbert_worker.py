@@ -1,0 +1,58 @@
+"""Layers and models of this zoo."""
+
+from worker_protocol import serve
+
+
+def load():
+    import tensorflow  # noqa: F401
+    import tensorflow_text  # noqa: F401
+
+    import keras_recbert
+    import keras_recbert.layers
+    import keras_recbert.tasks  # noqa: F401
+
+    return ["keras_recbert", "keras", "tensorflow"]
+
+
+def prepare(job):
+    import keras
+    from keras_steps import layer_step, model_step
+
+    import keras_recbert
+    from keras_recbert.tasks.adamw import AdamW
+
+    keras.utils.set_random_seed(0)
+    if job["kind"] == "layer":
+        cls = getattr(keras_recbert.layers, job["name"])
+        layer = cls(**job["arguments"], dtype=job["precision"])
+        return layer_step(keras, layer, job)
+    if job["kind"] == "export":
+        return export(job)
+    model = keras_recbert.build(
+        job["name"],
+        task="classifier",
+        num_classes=2,
+        dtype=job["precision"],
+        **job["overrides"],
+    )
+    names = ("token_ids", "segment_ids", "padding_mask")
+    return model_step(keras, model, job, names, AdamW)
+
+
+def export(job):
+    """Writes the SavedModel that `savedmodel_worker` times."""
+    import keras_recbert
+
+    model = keras_recbert.build(
+        job["name"],
+        task="classifier",
+        num_classes=2,
+        weights=job["weights"],
+        dtype=job["precision"],
+    )
+    model.export_savedmodel(job["savedmodel"])
+    return (lambda: None), {}
+
+
+if __name__ == "__main__":
+    serve(load, prepare)
