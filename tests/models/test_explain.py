@@ -53,7 +53,7 @@ def compiled_layers(encoder, training):
     ("name", "implementation", "sizes"),
     [
         *((name, "auto", WIDE) for name in NAMES),
-        *((name, "xla", {}) for name in NAMES),
+        *(pytest.param(name, "xla", {}, marks=pytest.mark.slow) for name in NAMES),
         ("bert_tiny", "auto", {}),
         ("swish_tiny", "loop", WIDE),
         ("trans_blstm_tiny", "reference", WIDE),

@@ -19,7 +19,9 @@ from harness import (
 import keras_recbert
 
 NAMES = ("bert_tiny", "swish_tiny", "trans_blstm_tiny", "blstm_base")
-kinds = pytest.mark.parametrize("name", NAMES)
+kinds = pytest.mark.parametrize(
+    "name", [*NAMES[:-1], pytest.param(NAMES[-1], marks=pytest.mark.slow)]
+)
 
 
 def both(name, **overrides):
@@ -72,7 +74,9 @@ def assert_same_steps(plain, checkpointed, tolerance=1e-6, **options):
 
 
 @kinds
-@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize(
+    "dtype", ["float32", pytest.param("mixed_bfloat16", marks=pytest.mark.slow)]
+)
 def test_training_is_the_same_with_dropout(name, dtype):
     assert_same_steps(*both(name, dtype=dtype))
 

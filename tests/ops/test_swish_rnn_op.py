@@ -26,6 +26,17 @@ CASES = [
     *[(7, step_size, "gelu") for step_size in (1, 2, 3, 4)],
     *[(7, step_size, "sigmoid") for step_size in (1, 2, 3, 4)],
 ]
+# Compiling takes a second a case.
+FAST = [(1, 4, "sigmoid"), (3, 2, "gelu"), (7, 1, "gelu"), (7, 3, "sigmoid")]
+CASES_AND_IMPLEMENTATIONS = [
+    pytest.param(
+        *case,
+        implementation,
+        marks=() if implementation != "xla" or case in FAST else pytest.mark.slow,
+    )
+    for case in CASES
+    for implementation in IMPLEMENTATIONS
+]
 
 
 def make_mask(length):
@@ -93,8 +104,9 @@ def assert_all_close(found, expected, tolerance):
         assert_close(one, other, tolerance, name)
 
 
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
-@pytest.mark.parametrize(("length", "step_size", "gate"), CASES)
+@pytest.mark.parametrize(
+    ("length", "step_size", "gate", "implementation"), CASES_AND_IMPLEMENTATIONS
+)
 def test_outputs_and_gradients_match_the_equations(
     length, step_size, gate, implementation
 ):

@@ -18,6 +18,7 @@ from keras_recbert.serving.savedmodel import foreign_ops, read_savedmodel
 
 TEXTS, _ = reviews(6)
 FIRST, SECOND, _ = review_pairs(6)
+SLOW = pytest.mark.slow
 # The name of the encoder, the task, and how many texts an example has.
 CASES = {
     "bert": ("bert_tiny", "classifier", 1),
@@ -69,7 +70,14 @@ def tensors(inputs):
     return {name: tf.constant(values) for name, values in inputs.items()}
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    [
+        # A process each, which loads TensorFlow.
+        case if case in ("swish", "trans_blstm") else pytest.param(case, marks=SLOW)
+        for case in CASES
+    ],
+)
 def test_eager_dataset_and_fresh_process_agree(written, case):
     it = written(case)
     eager = it.model(it.model.preprocessor(it.texts))

@@ -183,7 +183,7 @@ def test_best_weights_are_not_just_the_last(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("task", "scores"),
     [
-        ("rte", {"dev_accuracy"}),
+        pytest.param("rte", {"dev_accuracy"}, marks=pytest.mark.slow),
         ("stsb", {"dev_pearson", "dev_spearman"}),
         ("mnli", {"dev_matched_accuracy", "dev_mismatched_accuracy"}),
     ],
