@@ -21,8 +21,8 @@ class BidirectionalLSTM(keras.layers.Layer):
 
     Unlike `keras.layers.Bidirectional(keras.layers.LSTM(...))` it never becomes a
     cuDNN op, so a model that was saved beside a GPU runs without one, and rows that
-    are all padding are allowed. The recurrence runs in the precision of the weights:
-    float32 under a mixed policy too.
+    are all padding are allowed. The recurrence runs in float32 in every precision
+    but float64.
 
     Masking: where `padding_mask` is 0 the state is carried and the output is 0; the
     backward pass starts at the last real token.

@@ -42,5 +42,9 @@ class Dense(keras.layers.Dense):
             x = self.activation(x)
         return ops.reshape(x, (*shape[:-1], self.units))
 
+    def quantize(self, mode=None, type_check=False, config=None):
+        """As `keras.layers.Dense.quantize`, which refuses subclasses by default."""
+        super().quantize(mode, type_check=False, config=config)
+
     def get_config(self):
         return {**super().get_config(), "implementation": self.implementation}

@@ -35,6 +35,7 @@ class Dropout(keras.layers.Layer):
         self.seed = seed
         if rate:
             self.seed_generator = keras.random.SeedGenerator(seed)
+        self.built = True
 
     def call(self, inputs, training=None):
         if not training or not self.rate:

@@ -12,7 +12,8 @@ from keras_recbert.ops.relative_position import relative_position_bucket
 
 # Added to scores that must not count. Finite, so that a fully padded row attends
 # evenly instead of giving NaN; far below any score, so its weight is exactly 0.
-MASKED = -1e9
+MASKED = {"float16": -2e4}  # twice that is still finite
+MASKED_ELSE = -1e9
 NUM_BUCKETS = 32  # T5's number of relative positions
 
 
@@ -130,16 +131,17 @@ class SelfAttention(keras.layers.Layer):
         return attention_weights(scores, keep, scale, xla)
 
     def _add_bias(self, scores, length, padding_mask):
+        masked = MASKED.get(keras.backend.standardize_dtype(scores.dtype), MASKED_ELSE)
         positions = ops.arange(length)
         offsets = positions[None, :] - positions[:, None]  # key minus query
         if self.relative_attention_bias:
             bias = ops.take(self.bias_table, relative_position_bucket(offsets), axis=0)
             scores += ops.cast(ops.transpose(bias, (2, 0, 1)), scores.dtype)
         if self.causal:
-            scores += ops.cast(offsets > 0, scores.dtype) * MASKED
+            scores += ops.cast(offsets > 0, scores.dtype) * masked
         if padding_mask is not None:
             padding = 1.0 - ops.cast(padding_mask, scores.dtype)
-            scores += padding[:, None, None, :] * MASKED
+            scores += padding[:, None, None, :] * masked
         return scores
 
     def compute_output_shape(self, inputs_shape, padding_mask_shape=None):

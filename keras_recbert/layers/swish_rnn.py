@@ -20,8 +20,8 @@ class SwishRNN(keras.layers.Layer):
         y[i] = ((c[i] + b_c) * gate(x2[i] + b_sigma)) W3 + b_3
 
     `swish(z) = sigmoid(alpha * z + beta) * z` with trained vectors alpha (starts at
-    1) and beta (starts at 0). The recurrence runs in the precision of the weights:
-    float32 under a mixed policy too.
+    1) and beta (starts at 0). The recurrence runs in float32 in every precision
+    but float64.
 
     Masking: where `padding_mask` is 0 the state is carried, not updated.
 

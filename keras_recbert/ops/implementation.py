@@ -1,6 +1,7 @@
 """Which implementation of an op runs."""
 
 import contextlib
+import contextvars
 import functools
 
 import tensorflow as tf
@@ -13,18 +14,17 @@ IMPLEMENTATIONS = ("auto", "reference", "loop", "xla")
 # win that back in a short training.
 MIN_XLA_WIDTH = 256
 
-_portable = False
+_portable = contextvars.ContextVar("portable", default=False)
 
 
 @contextlib.contextmanager
 def portable_graphs():
     """Nothing that is traced inside is left to XLA: what is saved runs anywhere."""
-    global _portable
-    before, _portable = _portable, True
+    token = _portable.set(True)
     try:
         yield
     finally:
-        _portable = before
+        _portable.reset(token)
 
 
 def check_implementation(implementation):
@@ -48,7 +48,7 @@ def choose(implementation, width):
     """
     if implementation in ("reference", "loop"):
         return implementation, "asked for"
-    if _portable:
+    if _portable.get():
         return "loop", "a SavedModel must run where there is no XLA"
     if implementation == "xla":
         return "xla", "asked for"
@@ -76,10 +76,26 @@ def either(function):
     compiled = tf.function(function, jit_compile=True, autograph=False)
 
     def run(*args):
-        # Off every tape: eagerly TensorFlow would build a gradient of its own, too.
-        return compiled(*(tf.stop_gradient(x) if tf.is_tensor(x) else x for x in args))
+        places = [index for index, x in enumerate(args) if tf.is_tensor(x)]
+
+        @tf.custom_gradient
+        def off_tape(*tensors):
+            # Eagerly TensorFlow would build a gradient of its own, too.
+            inner = list(args)
+            for index, tensor in zip(places, tensors, strict=True):
+                inner[index] = tf.stop_gradient(tensor)
+            return compiled(*inner), _no_gradient
+
+        return off_tape(*(args[index] for index in places))
 
     return {False: function, True: run}
+
+
+def _no_gradient(*upstream):
+    raise ValueError(
+        "What XLA compiles has first derivatives only. For derivatives of gradients "
+        "build the model or layer with implementation='loop'."
+    )
 
 
 def wide(dtype):

@@ -12,6 +12,7 @@ from keras_recbert.models.backbone import (
     RecBertBackbone,
     check_arguments,
 )
+from keras_recbert.ops.implementation import portable_graphs
 from keras_recbert.serving.savedmodel import write_savedmodel
 from keras_recbert.tasks.fine_tuning_optimizer import (
     LayerwiseAdamW,
@@ -309,6 +310,11 @@ class TextModel(keras.Model):
         if isinstance(x, tf.data.Dataset):
             batch_size = None
         return super().predict(x, batch_size=batch_size, **kwargs)
+
+    def export(self, filepath, **kwargs):
+        """As `keras.Model.export`, of packed ids; nothing in it is left to XLA."""
+        with portable_graphs():
+            super().export(filepath, **kwargs)
 
     def export_savedmodel(self, path, num_texts=None, overwrite=False):
         """Writes a SavedModel that takes raw strings.

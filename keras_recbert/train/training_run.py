@@ -259,10 +259,12 @@ def _epochs_done(folder, config):
     if not metadata.is_file():
         return 0
     stopped = json.loads((backup / "config.json").read_text(encoding="utf-8"))
+    # Options that there were not yet when it was stopped had their defaults.
+    new = {field.name: field.default for field in dataclasses.fields(config)}
     changed = [
-        f"{key}={stopped.get(key)!r} (now {value!r})"
+        f"{key}={stopped.get(key, new.get(key))!r} (now {value!r})"
         for key, value in options.items()
-        if stopped.get(key) != value
+        if stopped.get(key, new.get(key)) != value
     ]
     if changed:
         raise ValueError(

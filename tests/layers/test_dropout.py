@@ -22,7 +22,6 @@ def test_what_is_kept_is_scaled_and_the_rest_is_zero(implementation):
 
 
 def test_nothing_is_dropped_outside_of_training_or_at_rate_zero():
-    assert Dropout(0.5)(INPUTS) is not None
     for layer, arguments in (
         (Dropout(0.5), {}),
         (Dropout(0.5), {"training": False}),

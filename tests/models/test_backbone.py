@@ -10,7 +10,7 @@ from reference import bert, trans_blstm
 from reference.numbers import layer_norm
 from reference.swish_rnn import swish_rnn
 
-from keras_recbert.layers import AddNorm
+from keras_recbert.layers import AddNorm, Dense
 from keras_recbert.models.backbone import PoolToken
 
 LENGTHS = (11, 7, 1)
@@ -184,3 +184,59 @@ def test_encoder_is_part_of_another_model_that_saves(tmp_path):
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     assert_close(loaded(batch), expected, 1e-6)
+
+
+WIDE = {"hidden_dim": 256, "num_heads": 2, "num_layers": 1, "dropout": 0.0}
+NAMES = ["bert_rab_tiny", "swish_tiny", "trans_blstm_tiny"]
+
+
+@tf.function
+def trained_once(encoder, batch):
+    """Outputs of a training step, and gradients."""
+    with tf.GradientTape() as tape:
+        outputs = encoder(batch, training=True)["sequence_output"]
+        total = tf.reduce_sum(outputs**3)
+    weights = [weight.value for weight in encoder.trainable_weights]
+    gradients = tape.gradient(total, weights, unconnected_gradients="zero")
+    return outputs, [tf.convert_to_tensor(gradient) for gradient in gradients]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_wide_encoder_is_the_same_by_every_implementation(name):
+    """Only from 256 wide on does the automatic choice leave something to XLA."""
+    batch = token_batch()
+    real = batch["padding_mask"] == 1
+    reference = build_shrunk(name, **WIDE, implementation="reference")
+    expected, wanted = trained_once(reference, batch)
+    for implementation in ("auto", "loop"):
+        encoder = build_shrunk(name, **WIDE, implementation=implementation)
+        encoder.set_weights(reference.get_weights())
+        outputs, gradients = trained_once(encoder, batch)
+        assert_close(outputs.numpy()[real], expected.numpy()[real])
+        for one, other in zip(gradients, wanted, strict=True):
+            scale = max(1.0, float(tf.reduce_max(tf.abs(other))))
+            assert_close(one / scale, other / scale)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "bert_ltr_base"])
+def test_float16_masks_what_float32_does(name):
+    """-1e9 is no number of float16."""
+    batch = token_batch(lengths=(11, 7, 0))
+    full = build_shrunk(name)
+    half = build_shrunk(name, dtype="mixed_float16")
+    half.set_weights(full.get_weights())
+    outputs = half(batch)["sequence_output"].numpy().astype("float32")
+    assert np.all(np.isfinite(outputs))
+    real = batch["padding_mask"] == 1
+    assert_close(outputs[real], full(batch)["sequence_output"].numpy()[real], 0.05)
+
+
+def test_an_encoder_is_quantized_whole():
+    encoder = build_shrunk("bert_tiny")
+    before = encoder(token_batch())["sequence_output"].numpy()
+    encoder.quantize("int8")
+    dense = [one for one in encoder._flatten_layers() if isinstance(one, Dense)]
+    assert len(dense) == 4 * len(encoder.blocks)
+    assert {one.quantization_mode for one in dense} == {"int8"}
+    after = encoder(token_batch())["sequence_output"].numpy()
+    assert 0.0 < np.max(np.abs(after - before)) < 0.2 * np.max(np.abs(before))

@@ -1,11 +1,15 @@
 """Which implementation runs, and what may be left to XLA."""
 
+import threading
 import types
 
+import numpy as np
 import pytest
 import tensorflow as tf
+from harness import assert_close
 
 from keras_recbert.ops import implementation
+from keras_recbert.ops.gelu import gelu
 from keras_recbert.ops.implementation import (
     MIN_XLA_WIDTH,
     accelerators,
@@ -125,7 +129,46 @@ def test_no_tape_looks_into_what_is_compiled():
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = double[True](x)
-    assert tape.gradient(y, x) is None
+    with pytest.raises(ValueError, match="first derivatives only"):
+        tape.gradient(y, x)
+
+
+def test_second_derivatives_are_those_of_the_loop_or_refused():
+    x = tf.constant([0.5, -1.0])
+
+    def slope_of_slope(xla):
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = gelu(x, xla=xla)
+            slope = inner.gradient(y, x)
+        return outer.gradient(slope, x)
+
+    z = x.numpy()
+    density = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
+    assert_close(slope_of_slope(False), density * (2.0 - z * z), 1e-6)
+    with pytest.raises(ValueError, match="implementation='loop'"):
+        slope_of_slope(True)
+
+
+def test_threads_do_not_see_each_others_portable_graphs():
+    inside, leave = threading.Event(), threading.Event()
+
+    def export():
+        with portable_graphs():
+            inside.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=export)
+    thread.start()
+    assert inside.wait(10)
+    with portable_graphs():
+        assert choose("xla", 512)[0] == "loop"
+    assert choose("xla", 512)[0] == "xla"
+    leave.set()
+    thread.join()
+    assert choose("xla", 512)[0] == "xla"
 
 
 def test_the_same_shapes_are_traced_once():

@@ -221,6 +221,14 @@ def test_nothing_is_left_to_xla(name, tmp_path):
     assert left_to_xla(again.graph.as_graph_def())  # compiled here, as before
 
 
+def test_export_of_keras_leaves_nothing_to_xla_either(tmp_path):
+    model = tiny_model("swish_tiny", implementation="xla")
+    model.export(tmp_path / "it", verbose=False)
+    proto = saved_model_pb2.SavedModel()
+    proto.ParseFromString((tmp_path / "it" / "saved_model.pb").read_bytes())
+    assert left_to_xla(proto.meta_graphs[0].graph_def) == []
+
+
 def test_odd_texts_are_answered(written):
     it = written("bert")
     answers = read_savedmodel(it.path)(
