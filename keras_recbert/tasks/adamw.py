@@ -10,8 +10,7 @@ class AdamW(keras.optimizers.AdamW):
     """As `keras.optimizers.AdamW`, by TensorFlow's fused op.
 
     Loshchilov and Hutter 2019, algorithm 2, without its schedule. Keras's update is a
-    dozen ops a weight, each a pass over memory; for a BERT-base that takes longer than
-    the embeddings, attention and LayerNorms together.
+    dozen ops a weight, each a pass over memory.
 
     Args:
         **kwargs: those of `keras.optimizers.AdamW`.
