@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_recbert.layers.common import bert_initializer, check_positive, check_rate
 from keras_recbert.layers.dense import Dense
-from keras_recbert.ops.attention_weights import attention_weights
+from keras_recbert.ops.attend import attend
 from keras_recbert.ops.dropout import keep_mask
 from keras_recbert.ops.implementation import use_xla
 from keras_recbert.ops.relative_position import relative_position_bucket
@@ -115,20 +115,20 @@ class SelfAttention(keras.layers.Layer):
             query * self.head_dim**-0.5, ops.transpose(key, (0, 1, 3, 2))
         )
         scores = self._add_bias(scores, length, padding_mask)
-        context = ops.matmul(self._weights(scores, training), value)
+        context = self._attend(scores, value, training)
         context = ops.transpose(context, (0, 2, 1, 3))
         context = ops.reshape(context, (batch_size, length, hidden_dim))
         return self.output_dense(context)
 
-    def _weights(self, scores, training):
+    def _attend(self, scores, value, training):
         if not training:
-            return ops.softmax(scores)
+            return ops.matmul(ops.softmax(scores), value)
         keep, scale = None, 1.0
         if self.dropout_rate:
             seed = self.seed_generator.next()
             keep, scale = keep_mask(ops.shape(scores), self.dropout_rate, seed)
         xla = use_xla(self.implementation, self.num_heads * self.head_dim)
-        return attention_weights(scores, keep, scale, xla)
+        return attend(scores, value, keep, scale, xla)
 
     def _add_bias(self, scores, length, padding_mask):
         masked = MASKED.get(keras.backend.standardize_dtype(scores.dtype), MASKED_ELSE)
