@@ -1,11 +1,9 @@
 """What a training run is, as data: a recipe file or the flags of a command."""
 
 import dataclasses
-import pathlib
-import types
-import typing
 
-from keras_recbert.models.registry import nearest
+from keras_recbert.mappings import from_mapping, read_yaml
+from keras_recbert.objectives import read_objectives
 
 
 @dataclasses.dataclass
@@ -118,7 +116,171 @@ class FineTuningConfig:
         return self.output_dir or f"runs/{self.task}-{self.model}-seed{self.seed}"
 
 
+@dataclasses.dataclass
+class PretrainingConfig:
+    """One pre-training run.
+
+    Args:
+        model: Name of the encoder, see `recbert list`.
+        corpus: Folder written by `recbert prepare`.
+        validation: Names of other prepared folders with the same vocabulary, such as
+            {books: DIR}; scored at every checkpoint.
+        output_dir: Folder for everything the run writes; by default
+            runs/pretrain-MODEL-seedSEED.
+        objectives: What is learned, by name: masked_lm, next_sentence, bigram_shift or
+            causal_lm, each with its arguments, see `keras_recbert.objectives`.
+        weights: A pretrained BERT with the vocabulary of the corpus to go on from.
+        steps: Optimizer steps.
+        batch_size: Examples of an optimizer step, over all devices.
+        accumulation: Parts that a batch is computed in, one after the other, when it
+            does not fit in memory: the same step in less memory.
+        sequence_length: Word pieces of an example.
+        long_sequence_length: Word pieces of an example in the last part of the run
+            (BERT: 512 after 128, appendix A.2).
+        long_fraction: Part of the steps that have long examples.
+        long_batch_size: Examples of a step then; by default as many word pieces as
+            before.
+        optimizer: adamw, or adadelta (Liu 2020 trains small students with it).
+        learning_rate: Highest learning rate.
+        warmup_steps: Steps in which the learning rate rises.
+        decay: Whether it falls linearly to 0 afterwards, or stays.
+        beta_1: Decay of Adam's mean of gradients; AdaDelta's rho.
+        beta_2: Decay of Adam's mean of squared gradients.
+        epsilon: Adam's or AdaDelta's constant.
+        weight_decay: Decoupled weight decay, not on biases and LayerNorm.
+        clipnorm: Largest norm of all gradients together; null for none.
+        amsgrad: Adam's step by the largest mean of squares so far (Reddi 2018).
+        ema_momentum: Average weights over the steps with this momentum; the run ends
+            with the average.
+        dropout: Dropout rate.
+        checkpoint_every: Steps between two checkpoints; each is scored too.
+        keep_checkpoints: How many of the latest to keep.
+        validation_examples: Examples of each validation corpus to score.
+        precision: float32, bfloat16 or auto, as `recbert finetune`.
+        gradient_checkpointing: Less memory, more time, same numbers.
+        strategy: auto, one_device, mirrored, multi_worker (TF_CONFIG) or tpu.
+        seed: Seed of initial weights, order, masks and dropout.
+        overrides: Sizes that differ from the model's, such as {num_layers: 2}.
+    """
+
+    model: str = "bert_small"
+    corpus: str | None = None
+    validation: dict[str, str] = dataclasses.field(default_factory=dict)
+    output_dir: str | None = None
+    objectives: dict[str, dict | None] = dataclasses.field(
+        default_factory=lambda: {"masked_lm": None, "next_sentence": None}
+    )
+    weights: str | None = None
+    steps: int = 10_000
+    batch_size: int = 64
+    accumulation: int = 1
+    sequence_length: int = 128
+    long_sequence_length: int | None = None
+    long_fraction: float = 0.1
+    long_batch_size: int | None = None
+    optimizer: str = "adamw"
+    learning_rate: float = 1e-4
+    warmup_steps: int = 100
+    decay: bool = True
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    epsilon: float = 1e-6
+    weight_decay: float = 0.01
+    clipnorm: float | None = 1.0
+    amsgrad: bool = False
+    ema_momentum: float | None = None
+    dropout: float = 0.1
+    checkpoint_every: int = 500
+    keep_checkpoints: int = 3
+    validation_examples: int = 512
+    precision: str = "float32"
+    gradient_checkpointing: bool = False
+    strategy: str = "auto"
+    seed: int = 0
+    overrides: dict[str, int | float | str | list[int]] = dataclasses.field(
+        default_factory=dict
+    )
+
+    def __post_init__(self):
+        for name in (
+            "steps",
+            "batch_size",
+            "accumulation",
+            "checkpoint_every",
+            "keep_checkpoints",
+            "validation_examples",
+        ):
+            _check(getattr(self, name) >= 1, self, name, "at least 1")
+        _check(self.learning_rate > 0, self, "learning_rate", "above 0")
+        within = 0 <= self.warmup_steps <= self.steps
+        _check(within, self, "warmup_steps", f"from 0 to steps={self.steps}")
+        for name in ("beta_1", "beta_2", "dropout"):
+            _check(0 <= getattr(self, name) < 1, self, name, "in [0, 1)")
+        _check(self.epsilon > 0, self, "epsilon", "above 0")
+        _check(self.weight_decay >= 0, self, "weight_decay", "at least 0")
+        norm, momentum = self.clipnorm, self.ema_momentum
+        _check(norm is None or norm > 0, self, "clipnorm", "above 0")
+        averages = momentum is None or 0 < momentum < 1
+        _check(averages, self, "ema_momentum", "above 0 and below 1")
+        _check(self.sequence_length >= 8, self, "sequence_length", "at least 8")
+        _check(self.optimizer in OPTIMIZERS, self, "optimizer", " or ".join(OPTIMIZERS))
+        _check(self.precision in PRECISIONS, self, "precision", " or ".join(PRECISIONS))
+        valid = (*STRATEGIES, "multi_worker")
+        _check(self.strategy in valid, self, "strategy", " or ".join(valid))
+        if self.optimizer == "adadelta" and momentum is not None:
+            _check(self.accumulation == 1, self, "accumulation", "1 for an average")
+        self.checkpoint_every = min(self.checkpoint_every, self.steps)
+        if self.steps % self.checkpoint_every:
+            raise ValueError(
+                "`steps` must be a multiple of `checkpoint_every`. Received: steps="
+                f"{self.steps}, checkpoint_every={self.checkpoint_every}. Try steps="
+                f"{-(-self.steps // self.checkpoint_every) * self.checkpoint_every}."
+            )
+        self._check_long_examples()
+        for length, batch_size, _ in self.phases():
+            if batch_size % self.accumulation:
+                raise ValueError(
+                    "`accumulation` must divide the batches. Received: accumulation="
+                    f"{self.accumulation} and {batch_size} examples of {length} word "
+                    "pieces a step."
+                )
+        read_objectives(self.objectives)  # raises what is wrong with them
+
+    def _check_long_examples(self):
+        if self.long_sequence_length is None:
+            if self.long_batch_size is not None:
+                raise ValueError(
+                    "`long_batch_size` needs a `long_sequence_length`. Received: "
+                    f"long_batch_size={self.long_batch_size} alone."
+                )
+            return
+        longer = self.long_sequence_length > self.sequence_length
+        rule = f"above sequence_length={self.sequence_length}"
+        _check(longer, self, "long_sequence_length", rule)
+        _check(0 < self.long_fraction < 1, self, "long_fraction", "above 0 and below 1")
+        size = self.long_batch_size
+        _check(size is None or size >= 1, self, "long_batch_size", "at least 1")
+
+    def phases(self):
+        """Parts of the run: tuples of sequence length, batch size and steps."""
+        if self.long_sequence_length is None:
+            return [(self.sequence_length, self.batch_size, self.steps)]
+        long_steps = max(1, round(self.long_fraction * self.steps))
+        quotient = self.sequence_length / self.long_sequence_length
+        even = max(1, round(self.batch_size * quotient / self.accumulation))
+        size = self.long_batch_size or even * self.accumulation
+        return [
+            (self.sequence_length, self.batch_size, self.steps - long_steps),
+            (self.long_sequence_length, size, long_steps),
+        ]
+
+    def run_dir(self):
+        """Folder of the run."""
+        return self.output_dir or f"runs/pretrain-{self.model}-seed{self.seed}"
+
+
 PRECISIONS = ("auto", "float32", "bfloat16")
+OPTIMIZERS = ("adamw", "adadelta")
 STRATEGIES = ("auto", "one_device", "mirrored", "tpu")
 
 
@@ -129,68 +291,23 @@ def _check(valid, config, name, rule):
         )
 
 
-def read_recipe(path):
-    """Reads a recipe, a YAML file with the fields of `FineTuningConfig`.
+def read_recipe(path, cls=FineTuningConfig):
+    """Reads a recipe, a YAML file with the fields of a config.
 
     `measured`, what the recipe gave when it was run, is skipped.
 
     Args:
         path: str or path.
+        cls: `FineTuningConfig` or `PretrainingConfig`.
 
     Returns:
-        `FineTuningConfig`.
+        An instance of `cls`.
 
     Raises:
         FileNotFoundError: if there is no such file.
         ValueError: naming file and key, if a key is unknown or a value is of the
             wrong type or out of range; naming file and line, if it is no YAML.
     """
-    import yaml
-
-    path = pathlib.Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no recipe {path}.")
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(f"{path}: not valid YAML: {reason}.") from error
-    if not isinstance(values, dict):
-        raise ValueError(f"{path}: a recipe is a mapping of keys to values.")
+    values = read_yaml(path)
     values.pop("measured", None)
-    fields = {field.name: field for field in dataclasses.fields(FineTuningConfig)}
-    for key, value in values.items():
-        if key not in fields:
-            raise ValueError(
-                f"{path}: unknown key {key!r}. {nearest(key, fields)}"
-                f"Valid: {', '.join(fields)}."
-            )
-        if not _is_of(value, fields[key].type):
-            raise ValueError(
-                f"{path}: `{key}` must be of type {_type_name(fields[key].type)}. "
-                f"Received: {value!r} of type {type(value).__name__}."
-                + (
-                    " YAML reads 3.0e-4 as a number, 3e-4 as a string."
-                    if isinstance(value, str) and "e" in value
-                    else ""
-                )
-            )
-    try:
-        return FineTuningConfig(**values)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
-
-
-def _is_of(value, kind):
-    kinds = typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
-    if any(typing.get_origin(kind) is dict for kind in kinds):
-        return isinstance(value, dict) and all(isinstance(key, str) for key in value)
-    if isinstance(value, bool):  # which Python takes for an int
-        return bool in kinds
-    if isinstance(value, int) and float in kinds:
-        return True
-    return isinstance(value, kinds)
-
-
-def _type_name(kind):
-    return getattr(kind, "__name__", str(kind))
+    return from_mapping(cls, values, path)

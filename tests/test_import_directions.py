@@ -21,12 +21,15 @@ ARROWS = {
     # Below the models: `encoder.save_preset(folder)` is a method of theirs.
     "convert": {"folders", "text"},
     "models": {"ops", "layers", "convert"},
-    "config": {"models"},  # the registry, which loads no TensorFlow
-    "data": {"text"},
+    # The registry, which loads no TensorFlow.
+    "mappings": {"models"},
+    "objectives": {"mappings", "models"},
+    "config": {"mappings", "objectives"},
+    "data": {"text", "objectives", "folders"},
     # Below the tasks: `model.export_savedmodel(path)` is a method of theirs.
     "serving": {"folders", "text", *MODELS},
-    "tasks": {"text", "metrics", "serving", "convert", *MODELS},
-    "builder": {"tasks", "text", "convert", *MODELS},
+    "tasks": {"text", "metrics", "objectives", "serving", "convert", *MODELS},
+    "builder": {"tasks", "text", "convert", "objectives", *MODELS},
     "__init__": {"builder", "models"},
     # `profile` names precisions as `finetune` does.
     "benchmark": {"__init__", "builder", "tasks", "train", *MODELS},
@@ -37,7 +40,9 @@ ARROWS = {
         "config",
         "convert",
         "data",
+        "folders",
         "metrics",
+        "objectives",
         "serving",
         "tasks",
         "text",

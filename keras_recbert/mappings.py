@@ -1,0 +1,80 @@
+"""Dataclasses from mappings, such as YAML files hold. Imports no TensorFlow."""
+
+import dataclasses
+import pathlib
+import types
+import typing
+
+from keras_recbert.models.registry import nearest
+
+
+def read_yaml(path):
+    """The mapping in a YAML file.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: naming the file, and the line if it is no YAML.
+    """
+    import yaml
+
+    path = pathlib.Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no recipe {path}.")
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{path}: not valid YAML: {reason}.") from error
+    if not isinstance(values, dict):
+        raise ValueError(f"{path}: a recipe is a mapping of keys to values.")
+    return values
+
+
+def from_mapping(cls, values, where):
+    """An instance of a dataclass.
+
+    Args:
+        cls: dataclass.
+        values: dict of the names of its fields to their values.
+        where: what errors begin with: a file, or a key in it.
+
+    Raises:
+        ValueError: for a key that is unknown, with the nearest one, or a value of
+            another type; for what the dataclass itself refuses.
+    """
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+    for key, value in values.items():
+        if key not in fields:
+            raise ValueError(
+                f"{where}: unknown key {key!r}. {nearest(key, fields)}"
+                f"Valid: {', '.join(fields)}."
+            )
+        if not _is_of(value, fields[key].type):
+            raise ValueError(
+                f"{where}: `{key}` must be of type {_type_name(fields[key].type)}. "
+                f"Received: {value!r} of type {type(value).__name__}."
+                + (
+                    " YAML reads 3.0e-4 as a number, 3e-4 as a string."
+                    if isinstance(value, str) and "e" in value
+                    else ""
+                )
+            )
+    try:
+        return cls(**values)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
+
+
+def _is_of(value, kind):
+    kinds = typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
+    if any(typing.get_origin(kind) is dict for kind in kinds):
+        return isinstance(value, dict) and all(isinstance(key, str) for key in value)
+    if isinstance(value, bool):  # which Python takes for an int
+        return bool in kinds
+    if isinstance(value, int) and float in kinds:
+        return True
+    return isinstance(value, kinds)
+
+
+def _type_name(kind):
+    return getattr(kind, "__name__", str(kind))
