@@ -27,6 +27,10 @@ DATA = [
     "tensorflow-datasets>=4.9.8,<5",
     "importlib_resources>=6",  # which tensorflow-datasets 4.9.10 forgets to name
 ]
+PREPARE = [
+    "apache-beam>=2.77,<3",  # runs the preparation of a corpus, anywhere
+    "nupunkt>=0.8,<0.9",  # ends of sentences; brings its own model
+]
 NOTEBOOKS = ["nbclient>=0.10,<1", "nbformat>=5.10,<6", "ipykernel>=6.29,<8"]
 OFFICIAL = ["tf-models-official>=2.20,<2.21"]
 # What `recbert benchmark` compares with; the Model Garden is in OFFICIAL, and
@@ -40,6 +44,7 @@ BENCHMARK = [
 TEST = [
     *TRAIN,
     *DATA,
+    *PREPARE,
     *NOTEBOOKS,
     "pytest>=8,<10",
     "ruff==0.17.5",  # a new formatter is a change of its own
@@ -61,11 +66,13 @@ setup(
     extras_require={
         "train": TRAIN,
         "data": DATA,
+        "prepare": PREPARE,
+        "pretrain": [*TRAIN, *PREPARE],
         "official": OFFICIAL,
         "notebooks": [*TRAIN, *NOTEBOOKS],
         "benchmark": BENCHMARK,
         "test": TEST,
-        "all": [*TRAIN, *DATA, *NOTEBOOKS, *OFFICIAL],
+        "all": [*TRAIN, *DATA, *PREPARE, *NOTEBOOKS, *OFFICIAL],
     },
     entry_points={"console_scripts": ["recbert = keras_recbert.cli:main"]},
     classifiers=[

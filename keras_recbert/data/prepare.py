@@ -1,0 +1,246 @@
+"""`recbert prepare`: a folder of text to a tokenised corpus."""
+
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import time
+
+from keras_recbert.data.corpus import DESCRIPTION, FORMAT_VERSION, VOCABULARY
+from keras_recbert.data.documents import (
+    UNKNOWN_WORD,
+    Reading,
+    read_documents,
+)
+from keras_recbert.data.prepare_progress import quiet, watch
+from keras_recbert.data.prepare_sources import check_sources, divide, find_sources
+from keras_recbert.folders import check_folder, write_folder
+from keras_recbert.text.vocabulary import (
+    check_vocabulary,
+    learn_vocabulary,
+    load_vocabulary,
+    save_vocabulary,
+)
+
+_SHARD = re.compile(r"corpus-\d{5}-of-\d{5}\.tfrecord")
+_COUNTS = (
+    "documents",
+    "empty_documents",
+    "sentences",
+    "words",
+    "tokens",
+    "unknown_tokens",
+    "bad_lines",
+    "longest_document",
+)
+
+
+def prepare(
+    inputs,
+    output_dir,
+    vocabulary=None,
+    vocabulary_size=None,
+    lowercase=True,
+    strip_accents=None,
+    format=None,
+    documents="blocks",
+    sentences="split",
+    text_field="text",
+    split="train",
+    tfds_data_dir=None,
+    num_shards=16,
+    num_workers=1,
+    beam_options="",
+    overwrite=False,
+):
+    """Cuts documents into word pieces and writes them as a corpus.
+
+    The shards are the same, byte for byte, whatever the number of workers and the
+    order of `inputs`. Bytes that are not UTF-8 are dropped and their lines counted;
+    documents without a word are left out and counted. A line of JSON that is not JSON
+    is an error: a document would be lost.
+
+    Args:
+        inputs: list of str or paths: files, folders, patterns, or `tfds:` and a name.
+            Text (.txt), JSON lines (.jsonl), SQuAD (.json) and WikiText (.tokens),
+            also compressed (.gz, .bz2).
+        output_dir: folder to write.
+        vocabulary: str or path of a `vocab.txt`, or a list of word pieces.
+        vocabulary_size: int. Learn a vocabulary of so many pieces from the documents.
+        lowercase: bool. Lower-case the text, and strip accents.
+        strip_accents: bool or None. None means the value of `lowercase`.
+        format: str or None. text, jsonl, squad or wikitext; None goes by the endings.
+        documents: str. blocks: text files hold documents with blank lines between;
+            files: each is a document, its paragraphs with blank lines between.
+        sentences: str. split: lines (with `files`, paragraphs) are split into
+            sentences; lines: each line is one.
+        text_field: str. Field of JSON lines or of a data set that holds the text.
+        split: str. Split of a data set.
+        tfds_data_dir: str or None. Where TensorFlow Datasets keeps its files.
+        num_shards: int. Files to write.
+        num_workers: int. Processes.
+        beam_options: str or list of str. Options of Apache Beam, such as
+            `--runner=FlinkRunner --flink_master=...`. Workers must see the inputs and
+            the output folder under the same paths.
+        overwrite: bool. Whether to replace a corpus that is there.
+
+    Returns:
+        dict, what corpus.json holds.
+
+    Raises:
+        FileNotFoundError: for an input that names nothing.
+        FileExistsError: if `output_dir` may not be written.
+        ValueError: for an option, a vocabulary or a file that cannot be used.
+        ImportError: without Apache Beam.
+    """
+    started = time.monotonic()
+    choices = {"documents": ("blocks", "files"), "sentences": ("split", "lines")}
+    for name, value in {"documents": documents, "sentences": sentences}.items():
+        if value not in choices[name]:
+            raise ValueError(
+                f"`{name}` must be {' or '.join(choices[name])}. Received: {value!r}."
+            )
+    # A worker has a file open for each.
+    _check_number("num_shards", num_shards, 512)
+    _check_number("num_workers", num_workers, 1_000)
+    if isinstance(beam_options, str):
+        beam_options = shlex.split(beam_options)
+    if num_workers > 1 and any("--runner" in option for option in beam_options):
+        raise ValueError(
+            "`num_workers` is for the runner on this machine. Received: num_workers="
+            f"{num_workers} and a --runner in `beam_options`. Leave one of them out."
+        )
+    output_dir = pathlib.Path(os.path.abspath(output_dir))
+    files = _corpus_files(output_dir)
+    check_folder(output_dir, files, overwrite)
+    pieces = _read_vocabulary(vocabulary, vocabulary_size)
+    pipeline = _import_pipeline(sentences)
+    reading = Reading(documents, sentences == "split", text_field, split, tfds_data_dir)
+    sources = find_sources(inputs, format, reading)
+    check_sources(sources)
+    items = divide(sources, reading)
+    measured = {}
+    if pieces is None:
+        start = time.monotonic()
+        pieces = _learn(sources, reading, vocabulary_size, lowercase, strip_accents)
+        measured["seconds_learning_vocabulary"] = round(time.monotonic() - start, 2)
+    with write_folder(output_dir, files, overwrite) as folder:
+        save_vocabulary(pieces, folder / VOCABULARY)
+        parts = folder / "parts"
+        parts.mkdir()
+        job = pipeline.Job(
+            os.fspath(folder),
+            os.fspath(parts),
+            num_shards,
+            tuple(pieces),
+            lowercase,
+            strip_accents,
+            sentences,
+            reading,
+        )
+        start = time.monotonic()
+        with watch(parts, len(items)):
+            shards, counts = pipeline.run_pipeline(
+                job, items, num_workers, beam_options
+            )
+        seconds = time.monotonic() - start
+        counts = {name: counts.get(name, 0) for name in _COUNTS}
+        if not counts["tokens"]:
+            raise ValueError(
+                f"No words in {len(sources)} inputs, the first of them "
+                f"{sources[0].path}: nothing to write."
+            )
+        shutil.rmtree(parts)
+        vocabulary_bytes = (folder / VOCABULARY).read_bytes()
+        description = {
+            "format_version": FORMAT_VERSION,
+            "counts": counts,
+            "options": {
+                "inputs": [source.path for source in sources],
+                "formats": sorted({source.format for source in sources}),
+                "documents": documents,
+                "sentences": sentences,
+                "text_field": text_field,
+                "split": split,
+                "lowercase": lowercase,
+                "strip_accents": strip_accents,
+                "num_shards": num_shards,
+            },
+            "vocabulary": {
+                "size": len(pieces),
+                "sha256": hashlib.sha256(vocabulary_bytes).hexdigest(),
+            },
+            "shards": shards,
+            "measured": {
+                **measured,
+                "num_workers": num_workers,
+                "seconds_tokenizing": round(seconds, 2),
+                "tokens_per_second": round(counts["tokens"] / seconds),
+                "seconds": round(time.monotonic() - started, 2),
+            },
+        }
+        text = json.dumps(description, indent=2, ensure_ascii=False)
+        (folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
+    return description
+
+
+def _check_number(name, value, most):
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise ValueError(
+            f"`{name}` must be an integer from 1 to {most}. Received: {value!r}."
+        )
+
+
+def _corpus_files(folder):
+    """Names of the files of a corpus that is there already, corpus.json first."""
+    there = os.listdir(folder) if folder.is_dir() else []
+    return (DESCRIPTION, VOCABULARY, *filter(_SHARD.fullmatch, there))
+
+
+def _read_vocabulary(vocabulary, vocabulary_size):
+    if (vocabulary is None) == (vocabulary_size is None):
+        raise ValueError(
+            "Pass either `vocabulary`, a vocab.txt, or `vocabulary_size`, to learn one "
+            f"from the documents. Received: vocabulary={vocabulary!r}, "
+            f"vocabulary_size={vocabulary_size!r}."
+        )
+    if vocabulary is None:
+        return None
+    from_file = isinstance(vocabulary, (str, os.PathLike))
+    pieces = load_vocabulary(vocabulary) if from_file else check_vocabulary(vocabulary)
+    if "[MASK]" not in pieces:
+        source = os.fspath(vocabulary) if from_file else "`vocabulary`"
+        raise ValueError(
+            f"{source} lacks [MASK], which masked language modelling needs. Append it "
+            "(the ids of the other pieces stay), or learn a vocabulary: "
+            "--vocabulary-size 8000."
+        )
+    return pieces
+
+
+def _import_pipeline(sentences):
+    try:
+        if sentences == "split":
+            import nupunkt  # noqa: F401
+
+        with quiet():
+            from keras_recbert.data import prepare_pipeline
+    except ImportError as error:
+        raise ImportError(
+            f"`recbert prepare` needs {error.name}: "
+            'pip install "keras_recbert[prepare]".'
+        ) from error
+    return prepare_pipeline
+
+
+def _learn(sources, reading, size, lowercase, strip_accents):
+    def paragraphs():
+        for source in sources:
+            for document in read_documents(source, reading):
+                for paragraph in document.paragraphs:
+                    yield paragraph.replace(UNKNOWN_WORD, "")
+
+    return learn_vocabulary(paragraphs(), size, lowercase, strip_accents)
