@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from keras_recbert.models import zoo  # noqa: F401  registers the names
 from keras_recbert.models.registry import get_card, list_models, nearest
 
-TASKS = ("classifier", "regressor")
+TASKS = ("classifier", "regressor", "pretrainer")
 
 
 def build(name, task=None, weights=None, **overrides):
@@ -15,7 +15,8 @@ def build(name, task=None, weights=None, **overrides):
     Args:
         name: str. One of `keras_recbert.list_models()`.
         task: None for the bare encoder, `"classifier"` or `"regressor"` for an
-            encoder with a head that takes raw texts.
+            encoder with a head that takes raw texts, `"pretrainer"` for one with the
+            heads of its pre-training `objectives`.
         weights: str or path. A BERT to start from: a Hugging Face folder, a
             checkpoint of google-research/bert or of the Model Garden, a TF Hub
             SavedModel, or a preset of this package; see
@@ -29,8 +30,10 @@ def build(name, task=None, weights=None, **overrides):
             `max_sequence_length`, `num_segments`, `dropout`, and what the kind of
             block takes beside (`step_size`, `gate`, ...);
             `gradient_checkpointing=True`, which trains in less memory and more time;
-            `implementation`, see `explain`; `dtype`. With a task also its arguments,
-            such as `num_classes` and `vocabulary`.
+            `implementation`, see `explain`; `dtype`; `sentence_layer`, `token_layer`
+            and `concatenate`, where the encoder is read: by default as in `weights`.
+            With a task also its arguments, such as `num_classes`, `vocabulary` and
+            `objectives`.
 
     Returns:
         `keras_recbert.models.backbone.RecBertBackbone`, or a
@@ -65,8 +68,10 @@ def build(name, task=None, weights=None, **overrides):
         if checkpoint is not None and checkpoint.vocabulary is not None:
             backbone.preprocessor = _text_front(checkpoint, backbone)
         return backbone
-    cls = _classes()["TextClassifier" if task == "classifier" else "TextRegressor"]
+    cls = _task_class(task)
     task_arguments, sizes = cls.split_arguments(overrides)
+    if task == "pretrainer":
+        sizes |= _levels(card, task_arguments, sizes)
     front_sizes = sizes
     if checkpoint is not None:
         _take_vocabulary(checkpoint, task_arguments)
@@ -74,7 +79,12 @@ def build(name, task=None, weights=None, **overrides):
         front_sizes = {**_open_sizes(checkpoint), **sizes}
     preprocessor = cls.make_preprocessor(task_arguments, front_sizes)
     backbone = _build_backbone(card, sizes, checkpoint)
-    return cls(backbone, preprocessor, **task_arguments)
+    model = cls(backbone, preprocessor=preprocessor, **task_arguments)
+    if task == "pretrainer" and checkpoint is not None:
+        from keras_recbert.convert.pretraining_heads import load_heads
+
+        backbone.weights_report = load_heads(model.heads, backbone, checkpoint)
+    return model
 
 
 def load(path):
@@ -86,8 +96,9 @@ def load(path):
             in the sizes of the checkpoint.
 
     Returns:
-        The model that was saved: `RecBertBackbone`, `TextClassifier` or
-        `TextRegressor`. Of a BERT, a `RecBertBackbone` with `weights_report`.
+        The model that was saved: `RecBertBackbone`, `TextClassifier`,
+        `TextRegressor`, or of a `.keras` file also `Pretrainer`. Of a BERT, a
+        `RecBertBackbone` with `weights_report`.
 
     Raises:
         FileNotFoundError: if there is nothing at `path`.
@@ -235,6 +246,14 @@ def _classes():
     }
 
 
+def _task_class(task):
+    if task == "pretrainer":
+        from keras_recbert.tasks.pretrainer import Pretrainer
+
+        return Pretrainer
+    return _classes()["TextClassifier" if task == "classifier" else "TextRegressor"]
+
+
 def _build_backbone(card, overrides, checkpoint=None):
     from keras_recbert.models.backbone import RecBertBackbone
 
@@ -266,22 +285,46 @@ def _arguments(card, overrides, checkpoint):
         sizes.pop("num_heads", None)
     arguments = {**sizes, "name": card.name, **overrides}
     if checkpoint is not None:
+        from keras_recbert.convert.checkpoint import LEVELS
         from keras_recbert.convert.warm_start import check_sizes
         from keras_recbert.layers.common import check_positive
 
         # What neither the card nor the caller names is the checkpoint's.
         arguments = {**_open_sizes(checkpoint), **arguments}
         config = complete_config(arguments)
-        numbers = [k for k, v in checkpoint.sizes.items() if type(v) is int]
+        numbers = [
+            key
+            for key, value in checkpoint.sizes.items()
+            if type(value) is int and key not in LEVELS
+        ]
         check_positive(**{key: config[key] for key in numbers if key in config})
         check_sizes(f"{card.name!r}", config, set(overrides), checkpoint)
     return arguments
 
 
 def _open_sizes(checkpoint):
-    """Sizes that no name of the zoo fixes, as the checkpoint has them."""
-    names = ("vocabulary_size", "max_sequence_length", "num_segments")
-    return {name: checkpoint.sizes[name] for name in names}
+    """What no name of the zoo fixes, as the checkpoint has it."""
+    from keras_recbert.convert.checkpoint import LEVELS
+
+    names = ("vocabulary_size", "max_sequence_length", "num_segments", *LEVELS)
+    return {n: checkpoint.sizes[n] for n in names if n in checkpoint.sizes}
+
+
+def _levels(card, task_arguments, sizes):
+    """Where the objectives of a pretrainer have its encoder read."""
+    from keras_recbert.convert.checkpoint import LEVELS
+    from keras_recbert.tasks.pretrainer import BERT_OBJECTIVES, Pretrainer
+
+    given = ", ".join(f"{key}={sizes[key]!r}" for key in LEVELS if key in sizes)
+    if given:
+        raise ValueError(
+            "Where the encoder of a pretrainer is read follows from its objectives, "
+            "`layer` and `concatenate` of each. Leave the arguments of the encoder "
+            f"out. Received: {given}."
+        )
+    objectives = task_arguments.get("objectives", BERT_OBJECTIVES)
+    num_layers = sizes.get("num_layers", card.sizes["num_layers"])
+    return Pretrainer.backbone_arguments(objectives, num_layers)
 
 
 def _take_vocabulary(checkpoint, arguments):

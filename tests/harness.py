@@ -12,6 +12,8 @@ import keras_recbert
 # shrunk encoder rounds some twenty times in a row; outputs are compared relative
 # to their largest entry.
 BFLOAT16_TOLERANCE = 0.06
+# Layers whose outputs are logits: float32 in every precision.
+LOGITS = ("MaskedLMHead",)
 
 # Two or three layers, narrow, with no two sizes alike. Three layers where the card
 # interleaves three step sizes.
@@ -154,11 +156,12 @@ def _check_layer_config(cls, layer, config, inputs, expected):
 
 
 def _check_layer_modes(layer, inputs, expected, tmp_path):
-    # Symbolic, with batch size and length unknown.
-    symbols = {
-        key: keras.Input((None, *value.shape[2:]), dtype=value.dtype.name, name=key)
-        for key, value in inputs.items()
-    }
+    # Symbolic, batch size and length unknown. Floats `(batch_size, dim)` have none.
+    symbols = {}
+    for key, value in inputs.items():
+        vectors = value.ndim == 2 and value.dtype.kind == "f"
+        shape = value.shape[1:] if vectors else (None, *value.shape[2:])
+        symbols[key] = keras.Input(shape, dtype=value.dtype.name, name=key)
     output = layer(*symbols.values())
     assert output.shape == (*[None] * (expected.ndim - 1), expected.shape[-1])
     assert output.dtype == expected.dtype
@@ -193,7 +196,7 @@ def _check_layer_dtypes(cls, layer, config, inputs, expected):
     mixed(*inputs.values())
     _copy_weights(layer, mixed)
     output = mixed(*inputs.values())
-    assert output.dtype == "bfloat16"
+    assert output.dtype == ("float32" if cls.__name__ in LOGITS else "bfloat16")
     for weight in mixed.weights:
         assert weight.dtype == "float32", weight.path
     _assert_close_in_bfloat16(output, expected)

@@ -6,6 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+# Where an encoder is read, which its weights leave open: arguments of the encoder.
+LEVELS = ("sentence_layer", "token_layer", "concatenate")
+
 
 class CheckpointError(ValueError):
     """A checkpoint that cannot be read as a BERT. The message says where and why."""

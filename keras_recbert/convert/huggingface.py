@@ -6,6 +6,7 @@ import reprlib
 
 from keras_recbert.convert.bert_config import SIZES, read_bert_config, read_json
 from keras_recbert.convert.checkpoint import (
+    LEVELS,
     POOLER,
     Checkpoint,
     CheckpointError,
@@ -205,9 +206,11 @@ def write_huggingface(encoder, folder, preprocessor=None, overwrite=False):
         FileExistsError: if `folder` may not be written.
     """
     sizes = encoder.config
-    extras = [key for key in ("relative_attention_bias", "causal") if sizes.get(key)]
+    # Levels too: a BertModel reads all at its last block.
+    extras = ("relative_attention_bias", "causal", *LEVELS)
+    extras = [key for key in extras if sizes.get(key)]
     if sizes["block"] != "transformer" or extras:
-        more = "".join(f", {key}=True" for key in extras)
+        more = "".join(f", {key}={sizes[key]!r}" for key in extras)
         raise ValueError(
             "Hugging Face's BertModel computes a plain BERT only. Received: an encoder "
             f"of {sizes['block']!r} blocks{more}. `save_preset` and "

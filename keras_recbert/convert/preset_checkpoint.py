@@ -10,7 +10,7 @@ TABLES = {
     "segment_embedding": "num_segments",
     "position_embedding": "max_sequence_length",
 }
-ENCODER = ("embeddings/", "block_", "pooler/")
+ENCODER = ("embeddings/", "block_", "pooler/", "next_sentence_head/")
 
 
 def read_preset_checkpoint(folder):

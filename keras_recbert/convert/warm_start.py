@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 
-from keras_recbert.convert.checkpoint import POOLER, CheckpointError
+from keras_recbert.convert.checkpoint import LEVELS, POOLER, CheckpointError
 from keras_recbert.convert.from_feed_forward import (
     lstm_from_feed_forward,
     swish_from_feed_forward,
@@ -13,6 +13,7 @@ from keras_recbert.convert.from_feed_forward import (
 from keras_recbert.convert.weights_report import WeightsReport
 
 BIAS = "/relative_attention_bias"
+NEXT_SENTENCE = "next_sentence_head/"  # there with concatenate="next_sentence"
 POSITIONS = "embeddings/position_embedding/embeddings"
 # Sizes that may be smaller than the checkpoint's, if the caller says so: its first
 # layers and its first positions are taken.
@@ -50,7 +51,7 @@ def check_sizes(name, config, named, checkpoint):
         ours = config.get(size, theirs)
         prefix = size in PREFIXES and size in named and ours < theirs
         added = size == "relative_attention_bias" and ours  # starts at zero
-        if ours != theirs and not prefix and not added:
+        if ours != theirs and not (prefix or added or size in LEVELS):
             differing.append((size, ours, theirs))
     if not differing:
         return
@@ -164,6 +165,8 @@ def _has(checkpoint, path, encoder):
 
 def _may_be_new(checkpoint, path, encoder):
     """Whether a weight is of a part that the encoder of the checkpoint has not."""
+    if path.startswith(NEXT_SENTENCE):
+        return checkpoint.sizes.get("concatenate") != "next_sentence"
     if checkpoint.block != "transformer":
         return False
     if path.endswith(BIAS):
@@ -210,6 +213,8 @@ def _check_all_used(encoder, checkpoint, used, same_blocks):
         layer = re.match(r"block_(\d+)/", path)
         above = layer and int(layer[1]) >= encoder.config["num_layers"]
         needed = same_blocks or path.endswith(BIAS)
+        if path.startswith(NEXT_SENTENCE):
+            needed = encoder.config["concatenate"] == "next_sentence"
         if needed and not above and not used.issuperset(origin.names):
             raise CheckpointError(
                 f"{checkpoint.path} holds {origin.names[0]!r} ({path}), for which the "

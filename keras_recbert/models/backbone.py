@@ -3,11 +3,13 @@
 import keras
 from keras import ops
 
+from keras_recbert.convert.checkpoint import LEVELS
 from keras_recbert.convert.huggingface import write_huggingface
 from keras_recbert.convert.preset import write_preset
 from keras_recbert.layers.bert_embeddings import BertEmbeddings
 from keras_recbert.layers.blstm_block import BLSTMBlock
 from keras_recbert.layers.common import bert_initializer, check_positive, check_rate
+from keras_recbert.layers.concatenate_sentence import ConcatenateSentence
 from keras_recbert.layers.swish_rnn_block import SwishRNNBlock
 from keras_recbert.layers.trans_blstm_block import TransBLSTMBlock
 from keras_recbert.layers.transformer_block import TransformerBlock
@@ -38,7 +40,9 @@ SHARED_ARGUMENTS = (
     "dropout",
     "gradient_checkpointing",
     "implementation",
+    *LEVELS,
 )
+CONCATENATIONS = (None, "cls", "next_sentence")
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
@@ -49,15 +53,23 @@ class RecBertBackbone(keras.Model):
     of the first token (Devlin et al. 2018, section 3). With `causal=True` the first
     token sees nothing but itself, so the last real token is pooled.
 
+    Sentences and words may be read at different blocks, where their heads were
+    pre-trained, and words beside what is known of the sentence (Aksoy et al. 2020,
+    section 3, figures 1-3): `sentence_layer`, `token_layer`, `concatenate`.
+
     Call arguments, a dict of int tensors `(batch_size, sequence_length)`:
         token_ids: ids of word pieces.
         segment_ids: 0 for the first text, 1 for the second.
         padding_mask: 1 = token, 0 = padding (at the end of a row).
 
     Returns, a dict:
-        sequence_output: float, `(batch_size, sequence_length, hidden_dim)`.
+        sequence_output: float, `(batch_size, sequence_length, sequence_dim)`;
+            `sequence_dim` is `hidden_dim` without `concatenate`.
         pooled_output: float, `(batch_size, hidden_dim)`.
-        encoder_outputs: list of the outputs of the blocks, one a layer.
+        encoder_outputs: list of the outputs of the blocks, one a layer, each
+            `(batch_size, sequence_length, hidden_dim)`.
+        next_sentence: float32 logits, `(batch_size, 2)`; only with
+            `concatenate="next_sentence"`.
 
     Args:
         block: str. Kind of block: `"transformer"`, `"swish_rnn"`, `"trans_blstm"`
@@ -75,6 +87,14 @@ class RecBertBackbone(keras.Model):
         implementation: str. How the layers compute: `"auto"`, `"reference"`, `"loop"`
             or `"xla"`, see `keras_recbert.ops.implementation`. The same numbers;
             `recbert explain` says what runs.
+        sentence_layer: int. Block whose first token is pooled, from 1; by default
+            the last.
+        token_layer: int. Block that gives `sequence_output`, from 1; by default the
+            last.
+        concatenate: str. What stands behind each token of `sequence_output`: `"cls"`,
+            the output of the first token at `sentence_layer`, or `"next_sentence"`,
+            the logits of a next sentence head on `pooled_output`, which then is
+            part of the encoder.
         num_heads: int. Number of attention heads. Default: one for each 64 of
             `hidden_dim`.
         intermediate_dim: int. Width of the feed-forward sub-layer. Default:
@@ -91,7 +111,8 @@ class RecBertBackbone(keras.Model):
 
     Raises:
         ValueError: if an argument does not fit the kind of block, or a size is
-            impossible.
+            impossible; for a level above the last block; for `concatenate` with
+            `causal=True`, where every token would see what follows it.
     """
 
     def __init__(
@@ -105,6 +126,9 @@ class RecBertBackbone(keras.Model):
         dropout=0.1,
         gradient_checkpointing=False,
         implementation="auto",
+        sentence_layer=None,
+        token_layer=None,
+        concatenate=None,
         dtype=None,
         name=None,
         **block_arguments,
@@ -123,6 +147,9 @@ class RecBertBackbone(keras.Model):
                 f"gradient_checkpointing={gradient_checkpointing!r}."
             )
         check_implementation(implementation)
+        _check_level(num_layers, sentence_layer=sentence_layer)
+        _check_level(num_layers, token_layer=token_layer)
+        _check_concatenate(concatenate, bool(block_arguments.get("causal")))
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
 
         embeddings = BertEmbeddings(
@@ -168,18 +195,26 @@ class RecBertBackbone(keras.Model):
         pool = PoolToken(
             last=bool(block_arguments.get("causal")), dtype=policy, name="pool_token"
         )
-        super().__init__(
-            inputs=inputs,
-            outputs={
-                "sequence_output": hidden,
-                "pooled_output": pooler(pool(hidden, inputs["padding_mask"])),
-                "encoder_outputs": encoder_outputs,
-            },
-            name=name,
-        )
+        sentence = encoder_outputs[(sentence_layer or num_layers) - 1]
+        sentence = pool(sentence, inputs["padding_mask"])
+        outputs = {
+            "sequence_output": encoder_outputs[(token_layer or num_layers) - 1],
+            "pooled_output": pooler(sentence),
+            "encoder_outputs": encoder_outputs,
+        }
+        next_sentence_head = None
+        if concatenate == "next_sentence":
+            next_sentence_head = make_next_sentence_head("next_sentence_head")
+            sentence = next_sentence_head(outputs["pooled_output"])
+            outputs["next_sentence"] = sentence
+        if concatenate is not None:
+            join = ConcatenateSentence(dtype=policy, name="concatenate_sentence")
+            outputs["sequence_output"] = join(outputs["sequence_output"], sentence)
+        super().__init__(inputs=inputs, outputs=outputs, name=name)
         self.embeddings = embeddings
         self.blocks = blocks
         self.pooler = pooler
+        self.next_sentence_head = next_sentence_head
         self.config = {
             "block": block,
             "num_layers": num_layers,
@@ -190,6 +225,9 @@ class RecBertBackbone(keras.Model):
             "dropout": dropout,
             "gradient_checkpointing": gradient_checkpointing,
             "implementation": implementation,
+            "sentence_layer": sentence_layer,
+            "token_layer": token_layer,
+            "concatenate": concatenate,
             **block_arguments,
         }
         self.policy = policy
@@ -223,9 +261,26 @@ class RecBertBackbone(keras.Model):
         """
         write_huggingface(self, directory, self.preprocessor, overwrite)
 
+    def layers_beside(self, *outputs):
+        """Layers that some outputs do not read, so that training on these leaves them.
+
+        Args:
+            *outputs: tensors of `output`, such as `encoder.output["pooled_output"]`.
+
+        Returns:
+            list of layers.
+        """
+        read = keras.Model(self.input, list(outputs)).layers
+        return [layer for layer in self.layers if layer not in read]
+
     @property
     def hidden_dim(self):
         return self.config["hidden_dim"]
+
+    @property
+    def sequence_dim(self):
+        """Width of `sequence_output`."""
+        return self.output["sequence_output"].shape[-1]
 
     @property
     def max_sequence_length(self):
@@ -277,6 +332,17 @@ class PoolToken(keras.layers.Layer):
         return {**super().get_config(), "last": self.last}
 
 
+def make_next_sentence_head(name):
+    """The classifier of BERT's second objective (Devlin et al. 2018, section 3.3.2).
+
+    Float32 logits in every precision: 0, the second text follows the first; 1, it
+    does not.
+    """
+    return keras.layers.Dense(
+        2, kernel_initializer=bert_initializer(), dtype="float32", name=name
+    )
+
+
 def complete_config(arguments):
     """Arguments of `RecBertBackbone` with the defaults of its kind of block.
 
@@ -325,6 +391,32 @@ def _complete(block, hidden_dim, arguments):
             check_positive(step_size=step)
         complete["step_size"] = steps
     return complete
+
+
+def _check_level(num_layers, **levels):
+    for name, level in levels.items():
+        if level is None:
+            continue
+        check_positive(**levels)
+        if level > num_layers:
+            raise ValueError(
+                f"`{name}` must be a block of the encoder, from 1 to {num_layers}. "
+                f"Received: {name}={level}, num_layers={num_layers}."
+            )
+
+
+def _check_concatenate(concatenate, causal):
+    if concatenate not in CONCATENATIONS:
+        raise ValueError(
+            "`concatenate` must be one of None, 'cls', 'next_sentence'. "
+            f"Received: concatenate={concatenate!r}."
+        )
+    if concatenate is not None and causal:
+        raise ValueError(
+            "A left-to-right encoder pools the last token: concatenated to the "
+            "others it would show each of them what follows. Received: "
+            f"concatenate={concatenate!r}, causal=True. Leave one of them out."
+        )
 
 
 def check_arguments(what, arguments, valid):

@@ -7,6 +7,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "loading": ["load_model"],
         "lora_adapters": ["merge_adapters"],
+        "pretrainer": ["Pretrainer"],
         "text_classifier": ["TextClassifier"],
         "text_regressor": ["TextRegressor"],
     },

@@ -36,6 +36,20 @@ class AdamW(keras.optimizers.AdamW):
             grad=tf.convert_to_tensor(gradient, dtype),  # rows of a table too
         )
 
+    def _update_model_variables_moving_average(self, trainable_variables):
+        """As Keras's, once a step: Keras averages after each part of a step, too."""
+        update = super()._update_model_variables_moving_average
+        parts = self.gradient_accumulation_steps
+        if not parts:
+            update(trainable_variables)
+            return
+        is_last_part = ops.equal((self._iterations + 1) % parts, 0)
+        ops.cond(is_last_part, lambda: update(trainable_variables), lambda: None)
+
+    def finalize_variable_values(self, var_list):
+        """As Keras's, of all weights it knows: some may have been frozen since."""
+        super().finalize_variable_values(self._trainable_variables)
+
 
 def _handle(variable):
     """The resource of a variable of Keras or TensorFlow, on the device of the scope."""

@@ -5,6 +5,9 @@ from keras import ops
 
 from keras_recbert.tasks.adamw import AdamW
 
+# Parts of the names of weights that are neither matrices nor tables.
+NOT_DECAYED = ["bias", "gamma", "beta", "alpha"]
+
 
 @keras.saving.register_keras_serializable("keras_recbert")
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
@@ -17,12 +20,22 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         learning_rate: float. Highest rate, reached after the warm-up.
         total_steps: int. Optimizer steps of the whole run.
         warmup_fraction: float in [0, 1]. Part of `total_steps` spent warming up.
+        decay: bool. False: the rate stays what it is after the warm-up.
+        calls_per_step: int. Calls of an optimizer that make up a step: Keras counts
+            each call here when it accumulates gradients.
 
     Raises:
         ValueError: if an argument is out of range.
     """
 
-    def __init__(self, learning_rate, total_steps, warmup_fraction=0.1):
+    def __init__(
+        self,
+        learning_rate,
+        total_steps,
+        warmup_fraction=0.1,
+        decay=True,
+        calls_per_step=1,
+    ):
         super().__init__()
         if not learning_rate > 0:
             raise ValueError(
@@ -39,12 +52,17 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.learning_rate = learning_rate
         self.total_steps = total_steps
         self.warmup_fraction = warmup_fraction
+        self.decay = decay
+        self.calls_per_step = calls_per_step
 
     def __call__(self, step):
+        step = ops.floor_divide(step, self.calls_per_step)
         step = ops.cast(step, "float32") + 1.0  # the first step is no idle one
         warmup = max(1.0, self.warmup_fraction * self.total_steps)
-        decay = max(1.0, self.total_steps + 1.0 - warmup)
         rising = step / warmup
+        if not self.decay:
+            return self.learning_rate * ops.minimum(rising, 1.0)
+        decay = max(1.0, self.total_steps + 1.0 - warmup)
         falling = (self.total_steps + 1.0 - step) / decay
         return self.learning_rate * ops.clip(ops.minimum(rising, falling), 0.0, 1.0)
 
@@ -53,6 +71,8 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
             "learning_rate": self.learning_rate,
             "total_steps": self.total_steps,
             "warmup_fraction": self.warmup_fraction,
+            "decay": self.decay,
+            "calls_per_step": self.calls_per_step,
         }
 
 
@@ -133,5 +153,5 @@ def fine_tuning_optimizer(
         optimizer = AdamW(schedule, **arguments)
     else:
         optimizer = LayerwiseAdamW(schedule, rate_factors, **arguments)
-    optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta", "alpha"])
+    optimizer.exclude_from_weight_decay(var_names=NOT_DECAYED)
     return optimizer

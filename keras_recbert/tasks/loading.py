@@ -5,6 +5,7 @@ import pathlib
 import keras
 
 # Imported for their registration: Keras finds saved classes by name.
+from keras_recbert.tasks.pretrainer import Pretrainer  # noqa: F401
 from keras_recbert.tasks.text_classifier import TextClassifier  # noqa: F401
 from keras_recbert.tasks.text_regressor import TextRegressor  # noqa: F401
 
@@ -16,7 +17,7 @@ def load_model(path):
         path: str or path of a file written by `model.save` or a training run.
 
     Returns:
-        `TextClassifier` or `TextRegressor`.
+        `TextClassifier`, `TextRegressor` or `Pretrainer`.
 
     Raises:
         FileNotFoundError: if there is no such file.

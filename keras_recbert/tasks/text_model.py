@@ -112,7 +112,7 @@ class TextModel(keras.Model):
                 f"returns it. Received: {type(backbone).__name__}."
             )
         if preprocessor is not None:
-            _check_fit(preprocessor, backbone)
+            check_front(preprocessor, backbone)
         if pooling not in POOLINGS:
             raise ValueError(
                 f"`pooling` must be one of {POOLINGS}. Received: pooling={pooling!r}."
@@ -127,9 +127,9 @@ class TextModel(keras.Model):
         )
         inputs = backbone.input
         outputs = backbone(inputs)
-        pooled = outputs["pooled_output"]
+        pooled, read = outputs["pooled_output"], "pooled_output"
         if pooling == "mean":
-            backbone.pooler.trainable = False  # nothing reads it: it gets no gradient
+            read = "sequence_output"
             pool = MeanPooling(dtype=backbone.policy, name="mean_pooling")
             pooled = pool(outputs["sequence_output"], inputs["padding_mask"])
         pooled = keras.layers.Dropout(rate, dtype=backbone.policy)(pooled)
@@ -148,6 +148,9 @@ class TextModel(keras.Model):
         self.adapters = None
         if lora_rank is not None:
             self.adapters = LoraAdapters(backbone, lora_rank, name="adapters")
+        # The pooler, or blocks above the one that is read: they get no gradient.
+        for layer in backbone.layers_beside(backbone.output[read]):
+            layer.trainable = False
 
     @classmethod
     def split_arguments(cls, arguments):
@@ -156,11 +159,7 @@ class TextModel(keras.Model):
         Raises:
             ValueError: for a keyword that is neither; names the nearest one.
         """
-        check_arguments(
-            cls.__name__, arguments, (*cls.TASK_ARGUMENTS, *_SIZES, "dtype")
-        )
-        own = {k: v for k, v in arguments.items() if k in cls.TASK_ARGUMENTS}
-        return own, {k: v for k, v in arguments.items() if k not in own}
+        return split_arguments(cls, arguments)
 
     @staticmethod
     def make_preprocessor(arguments, sizes):
@@ -455,6 +454,17 @@ class TextModel(keras.Model):
         return data if is_packed(x) else self._ordered(x, targets, batch_size)
 
 
+def split_arguments(cls, arguments):
+    """Splits keywords of `build` into `TASK_ARGUMENTS` of a class and sizes.
+
+    Raises:
+        ValueError: for a keyword that is neither; names the nearest one.
+    """
+    check_arguments(cls.__name__, arguments, (*cls.TASK_ARGUMENTS, *_SIZES, "dtype"))
+    own = {k: v for k, v in arguments.items() if k in cls.TASK_ARGUMENTS}
+    return own, {k: v for k, v in arguments.items() if k not in own}
+
+
 def _num_steps(x, batch_size):
     """Batches in an epoch."""
     if isinstance(x, tf.data.Dataset):
@@ -470,7 +480,8 @@ def _num_steps(x, batch_size):
     return -(-num_examples // (batch_size or DEFAULT_BATCH_SIZE))
 
 
-def _check_fit(preprocessor, backbone):
+def check_front(preprocessor, backbone):
+    """Raises `ValueError` for a text front that does not fit an encoder."""
     size = backbone.config["vocabulary_size"]
     if preprocessor.tokenizer.vocabulary_size > size:
         raise ValueError(

@@ -18,6 +18,9 @@ TOKENS = {
 # What is added is whole numbers, which the contract passes in other types too.
 SUM = {"x": HIDDEN, "update": RNG.integers(0, 5, HIDDEN.shape).astype("float32")}
 
+# Whole numbers too.
+SENTENCE = RNG.integers(0, 5, (3, 5)).astype("float32")
+
 # (layer, arguments, inputs[, shape of the output])
 CASES = [
     ("AddNorm", {"dropout": 0.3}, SUM),
@@ -37,6 +40,12 @@ CASES = [
     ("BidirectionalLSTM", {"units": 5}, SEQUENCE, (3, 7, 10)),
     ("BidirectionalLSTM", {"units": 5}, {"inputs": HIDDEN}, (3, 7, 10)),
     ("BLSTMBlock", {"recurrent_dim": 5, "dropout": 0.3}, SEQUENCE),
+    (
+        "ConcatenateSentence",
+        {},
+        {"inputs": HIDDEN, "sentence": SENTENCE},
+        (3, 7, 17),
+    ),
     ("Dense", {"units": 10, "activation": "gelu"}, {"inputs": HIDDEN}, (3, 7, 10)),
     (
         "Dense",
@@ -46,6 +55,12 @@ CASES = [
     ),
     ("Dropout", {"rate": 0.3}, {"inputs": HIDDEN}),
     ("FeedForward", {"intermediate_dim": 20}, {"inputs": HIDDEN}),
+    (
+        "MaskedLMHead",
+        {"vocabulary_size": 11, "hidden_dim": 10},
+        {"inputs": HIDDEN, "mask_positions": RNG.integers(0, 7, (3, 5))},
+        (3, 5, 11),
+    ),
     ("MeanPooling", {}, SEQUENCE, (3, 12)),
     ("SelfAttention", {"num_heads": 3, "dropout": 0.3}, SEQUENCE),
     (

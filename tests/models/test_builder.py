@@ -268,7 +268,7 @@ def test_impossible_models(name, overrides, message):
 def test_unknown_task_gets_the_valid_ones():
     message = (
         "No task is called 'classifer'. Did you mean 'classifier'. "
-        "Valid: classifier, regressor, or None for the encoder alone."
+        "Valid: classifier, regressor, pretrainer, or None for the encoder alone."
     )
     with pytest.raises(ValueError, match=message):
         keras_recbert.build("bert_tiny", task="classifer")
@@ -281,3 +281,59 @@ def test_unknown_kind_of_block():
         RecBertBackbone(block="gru")
     with pytest.raises(ValueError, match="a backbone of 'blstm' blocks takes no arg"):
         RecBertBackbone(block="blstm", num_heads=2)
+
+
+# Pre-training --------------------------------------------------------------------
+
+
+PRETRAINER = {"hidden_dim": 12, "num_heads": 2, "vocabulary_size": 37}
+
+
+def test_pretrainer_of_the_default_objectives():
+    model = keras_recbert.build("bert_tiny", task="pretrainer", **PRETRAINER)
+    assert model.objectives.names() == ["masked_lm", "next_sentence"]
+    assert model.backbone.name == "bert_tiny"
+    assert model.preprocessor is None
+
+
+def test_pretrainer_builds_the_encoder_that_its_objectives_read():
+    model = keras_recbert.build(
+        "swish_tiny",
+        task="pretrainer",
+        objectives={
+            "masked_lm": {"concatenate": "next_sentence"},
+            "next_sentence": {"layer": 1},
+        },
+        vocabulary=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b"],
+        hidden_dim=12,
+        num_heads=2,
+    )
+    assert model.backbone.config["sentence_layer"] == 1
+    assert model.backbone.config["concatenate"] == "next_sentence"
+    assert model.backbone.config["vocabulary_size"] == 7
+    assert model.backbone.preprocessor is model.preprocessor
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (
+            {"objectives": {"masked_ml": None}},
+            "No objective is called 'masked_ml'. Did you mean 'masked_lm'",
+        ),
+        (
+            {"objectives": {"masked_lm": {"layer": 3}}},
+            "`layer` of masked_lm must be a block of the encoder, from 1 to 2.",
+        ),
+        (
+            {"token_layer": 1},
+            "read follows from its objectives.*Received: token_layer=1.",
+        ),
+        ({"objective": {}}, "'objective'.*Did you mean 'objectives'"),
+        ({"num_classes": 2}, "Pretrainer takes no argument 'num_classes'"),
+        ({"num_layers": "a"}, "`num_layers` must be a whole number.*num_layers='a'"),
+    ],
+)
+def test_impossible_pretrainers(overrides, message):
+    with pytest.raises(ValueError, match=message):
+        keras_recbert.build("bert_tiny", task="pretrainer", **PRETRAINER, **overrides)
