@@ -10,7 +10,7 @@ import tyro
 from tyro.conf import Positional, arg
 
 import keras_recbert
-from keras_recbert.config import FineTuningConfig, read_recipe
+from keras_recbert.config import FineTuningConfig, PretrainingConfig, read_recipe
 
 
 def list_models(pattern: Positional[str] = "*", params: bool = False):
@@ -72,6 +72,114 @@ def finetune(config: Annotated[FineTuningConfig, arg(name="")]):
         f"Everything is in {config.run_dir()}/ (results.json, learning_curve.png, "
         f"model.keras{', savedmodel/' if config.export else ''})."
     )
+
+
+def prepare(
+    inputs: Annotated[Positional[list[str]], arg(metavar="INPUT [INPUT ...]")],
+    output_dir: str,
+    vocabulary: str | None = None,
+    vocabulary_size: int | None = None,
+    lowercase: bool = True,
+    strip_accents: bool | None = None,
+    format: Literal["text", "jsonl", "squad", "wikitext"] | None = None,
+    documents: Literal["blocks", "files"] = "blocks",
+    sentences: Literal["split", "lines"] = "split",
+    text_field: str = "text",
+    split: str = "train",
+    tfds_data_dir: str | None = None,
+    num_shards: int = 16,
+    num_workers: int = 1,
+    beam_options: str = "",
+    overwrite: bool = False,
+):
+    """Cuts documents into word pieces and writes them as a corpus to pre-train on.
+
+    Args:
+        inputs: Files, folders, patterns, or tfds: and a name. Text (.txt), JSON lines
+            (.jsonl), SQuAD (.json) and WikiText (.tokens), also .gz and .bz2.
+        output_dir: Folder to write.
+        vocabulary: A vocab.txt.
+        vocabulary_size: Learn a vocabulary of so many pieces from the documents.
+        lowercase: Lower-case the text and strip accents.
+        strip_accents: By default as lowercase.
+        format: What the files hold; by default their endings say it.
+        documents: blocks, text files hold documents with blank lines between; or
+            files, each is one.
+        sentences: split lines into sentences, or take lines as sentences.
+        text_field: Field of JSON lines or of a data set that holds the text.
+        split: Split of a data set.
+        tfds_data_dir: Where TensorFlow Datasets keeps its files.
+        num_shards: Files to write.
+        num_workers: Processes; the files are the same.
+        beam_options: Options of Apache Beam, such as '--runner=FlinkRunner ...'.
+        overwrite: Replace a corpus that is there.
+    """
+    from keras_recbert.data.prepare import prepare
+
+    options = dict(locals())
+    del options["prepare"]
+    written = prepare(**options)
+    for name, count in written["counts"].items():
+        print(f"{name.replace('_', ' '):<17}{count:>15,}")
+    measured = written["measured"]
+    print(
+        f"{measured['tokens_per_second']:,} word pieces a second, "
+        f"{measured['seconds']:.1f} seconds. Train on it: recbert pretrain --corpus "
+        f"{output_dir}"
+    )
+
+
+def pretrain(config: Annotated[PretrainingConfig, arg(name="")]):
+    """Pre-trains an encoder on a corpus that `recbert prepare` wrote.
+
+    `--recipe FILE` takes the options from a YAML file; options beside it replace
+    the file's. The same command goes on with a run that was stopped.
+    """
+    from keras_recbert.train.pretraining_run import pretrain
+
+    _, results = pretrain(config)
+    for name, score in results["scores"].items():
+        print(f"{name.replace('_', ' ')}: {score:.4f}")
+    print(
+        f"{config.steps:,} steps, {results['tokens'] / 1e6:,.1f} M tokens, "
+        f"{results['seconds'] / 60:.1f} minutes on {results['device']}. Everything is "
+        f"in {config.run_dir()}/ (results.json, pretraining_curves.png, preset/)."
+    )
+
+
+def pretrain_table(
+    recipes: Annotated[Positional[list[str]], arg(metavar="RECIPE [RECIPE ...]")],
+    corpus: str,
+    validation: dict[str, str] = {},  # noqa: B006
+    seeds: list[int] = [0, 1, 2],  # noqa: B006
+    output_dir: str = "runs/pretraining",
+    background: bool = False,
+):
+    """Pre-trains several recipes with several seeds, and writes a table of them.
+
+    What is finished is not run again, and what was stopped goes on: run the same
+    command again. Table and curves are written anew after each run.
+
+    Args:
+        recipes: YAML files, such as configs/pretraining/*.yaml.
+        corpus: Folder written by `recbert prepare`.
+        validation: Names of other prepared folders, such as books DIR.
+        seeds: Seeds of each recipe.
+        output_dir: Folder of the runs, table.md and curves.png.
+        background: Return at once; the output goes to log.txt in the folder.
+    """
+    from keras_recbert.train.pretraining_table import pretrain_table, run_in_background
+
+    if background:
+        arguments = [one for one in sys.argv[1:] if one != "--background"]
+        pid, log = run_in_background(arguments, output_dir)
+        print(f"Process {pid} is at work; its output goes to {log}. Stop: kill {pid}")
+        return
+    table = pretrain_table(
+        recipes, seeds, output_dir, corpus=corpus, validation=validation
+    )
+    print(f"Wrote {table} and curves.png beside it.")
+    print(table.read_text(encoding="utf-8"))
 
 
 def export(
@@ -307,6 +415,9 @@ COMMANDS = {
     "list": list_models,
     "quickstart": quickstart,
     "finetune": finetune,
+    "prepare": prepare,
+    "pretrain": pretrain,
+    "pretrain-table": pretrain_table,
     "export": export,
     "convert": convert,
     "predict": predict,
@@ -325,7 +436,9 @@ def main(argv=None):
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
         if argv[:1] == ["finetune"]:
-            finetune(_fine_tuning_config(argv[1:]))
+            finetune(_config_from(argv[1:], finetune, FineTuningConfig))
+        elif argv[:1] == ["pretrain"]:
+            pretrain(_config_from(argv[1:], pretrain, PretrainingConfig))
         else:
             tyro.extras.subcommand_cli_from_dict(
                 COMMANDS,
@@ -342,19 +455,18 @@ def main(argv=None):
     return 0
 
 
-def _fine_tuning_config(argv):
-    """`FineTuningConfig` from flags, on top of a `--recipe` if one is named."""
+def _config_from(argv, command, cls):
+    """A config from flags, on top of a `--recipe` if one is named."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--recipe", nargs="?", const="")
     known, argv = parser.parse_known_args(argv)
     if known.recipe == "":
         raise ValueError("--recipe needs the path of a YAML file.")
-    default = read_recipe(known.recipe) if known.recipe else FineTuningConfig()
     return tyro.cli(
-        FineTuningConfig,
-        prog="recbert finetune",
-        description=inspect.getdoc(finetune),
-        default=default,
+        cls,
+        prog=f"recbert {command.__name__}",
+        description=inspect.getdoc(command),
+        default=read_recipe(known.recipe, cls) if known.recipe else cls(),
         args=argv,
     )
 

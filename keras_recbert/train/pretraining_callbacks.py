@@ -1,0 +1,130 @@
+"""Callbacks of a pre-training run, whose epochs end at checkpoints."""
+
+import math
+import statistics
+import time
+
+import keras
+
+
+class IntervalScores(keras.callbacks.Callback):
+    """Adds speed and validation scores to the logs of an epoch. Put it first.
+
+    `seconds` are those of training since the run began, without validation and
+    checkpoints; `tokens_per_second` counts all positions of the batches. Of each
+    validation corpus there are the means of `model.evaluate` as `val_NAME_...`, and
+    the perplexity `exp(cross_entropy)` of masked_lm or causal_lm.
+
+    Args:
+        validation: dict of name to a dataset for `model.evaluate`.
+        tokens: function of an epoch to the positions of its batches.
+        seconds: float. Seconds of the epochs before.
+    """
+
+    def __init__(self, validation, tokens, seconds=0.0):
+        super().__init__()
+        self.validation = validation
+        self.tokens = tokens
+        self.seconds = seconds
+        self.step_seconds = []
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._begin = time.perf_counter()
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self._batch_begin = time.perf_counter()
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.step_seconds.append(time.perf_counter() - self._batch_begin)
+
+    def on_epoch_end(self, epoch, logs=None):
+        elapsed = time.perf_counter() - self._begin
+        self.seconds += elapsed
+        logs["seconds"] = self.seconds
+        logs["tokens_per_second"] = self.tokens(epoch) / elapsed
+        logs["seconds_per_step"] = statistics.median(self.step_seconds)
+        self.step_seconds = []
+        logs |= evaluate(self.model, self.validation)
+
+
+def evaluate(model, validation):
+    """Scores of a model on validation corpora: a dict of `val_NAME_SCORE`."""
+    scores = {}
+    for name, batches in validation.items():
+        found = model.evaluate(batches, verbose=0, return_dict=True)
+        for key, value in found.items():
+            scores[f"val_{name}_{key}"] = value
+            if key.endswith("cross_entropy"):
+                key = key.replace("cross_entropy", "perplexity")
+                scores[f"val_{name}_{key}"] = math.exp(min(value, 700.0))
+    return scores
+
+
+class FreezeNextSentence(keras.callbacks.Callback):
+    """Lower NSP-Freeze: at a step, or when the validation loss stops falling.
+
+    Aksoy et al. 2020, section 3. Put it after `IntervalScores`.
+
+    Args:
+        objective: `NextSentence`.
+        monitor: str. The validation loss, in the logs; needed for patience.
+        state: dict of an earlier part of the run, see `state`.
+        steps_before: int. Calls of the optimizer before this part of the run.
+        calls_per_step: int. Calls of the optimizer that make up a step.
+
+    Attributes:
+        state: dict: `frozen_at`, step or None; `best`, lowest loss so far; `waited`,
+            validations since.
+    """
+
+    def __init__(self, objective, monitor, state, steps_before, calls_per_step):
+        super().__init__()
+        self.objective = objective
+        self.monitor = monitor
+        self.state = dict(state)
+        self._calls = steps_before * calls_per_step
+        self._calls_per_step = calls_per_step
+
+    def on_train_batch_begin(self, batch, logs=None):
+        step = self._calls // self._calls_per_step
+        at = self.objective.freeze_at_step
+        if at is not None and step >= at and self.state["frozen_at"] is None:
+            self._freeze(step)
+        self._calls += 1
+
+    def on_epoch_end(self, epoch, logs=None):
+        patience = self.objective.freeze_patience
+        if patience is None or self.state["frozen_at"] is not None:
+            return
+        loss = logs[self.monitor]
+        if self.state["best"] is None or loss < self.state["best"]:
+            self.state |= {"best": loss, "waited": 0}
+            return
+        self.state["waited"] += 1
+        if self.state["waited"] >= patience:
+            self._freeze(self._calls // self._calls_per_step)
+
+    def _freeze(self, step):
+        self.model.freeze_next_sentence()
+        self.state["frozen_at"] = step
+        print(f"\nWhat feeds next_sentence is frozen from step {step} on.", flush=True)
+
+
+class SaveCheckpoints(keras.callbacks.Callback):
+    """Writes a checkpoint at the end of each epoch. Put it last.
+
+    Args:
+        checkpoints: `keras_recbert.train.checkpoints.Checkpoints`.
+        steps_per_epoch: int. Optimizer steps of an epoch.
+        state: function without arguments that gives what else to keep.
+    """
+
+    def __init__(self, checkpoints, steps_per_epoch, state):
+        super().__init__()
+        self.checkpoints = checkpoints
+        self.steps_per_epoch = steps_per_epoch
+        self.state = state
+
+    def on_epoch_end(self, epoch, logs=None):
+        step = (epoch + 1) * self.steps_per_epoch
+        self.checkpoints.save(self.model, step, self.state())

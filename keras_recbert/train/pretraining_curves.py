@@ -1,0 +1,75 @@
+"""Pictures of pre-training runs."""
+
+import pathlib
+
+import numpy as np
+
+
+def save_pretraining_curves(path, runs, every, title):
+    """Draws training loss, and validation perplexity by steps and by time.
+
+    A line is the mean of the runs of one label, its band their smallest and largest
+    values. The perplexity is that of the first validation corpus in the logs; without
+    one, the cross-entropy of training takes its place.
+
+    Args:
+        path: str or path of the PNG; written under a temporary name, then renamed.
+        runs: dict of label to a list of histories: dicts of name to list of values,
+            one a checkpoint, as `results.json` has them.
+        every: int. Steps between two checkpoints.
+        title: str.
+
+    Raises:
+        ImportError: if matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            'The curves need matplotlib: pip install "keras_recbert[train]".'
+        ) from error
+
+    first = next(iter(runs.values()))[0]
+    score = _score(first)
+    figure = Figure(figsize=(13, 4.2), layout="constrained")
+    losses, by_step, by_time = figure.subplots(1, 3)
+    for label, histories in runs.items():
+        steps = every * np.arange(1, 1 + min(len(h["loss"]) for h in histories))
+        minutes = _stack(histories, "seconds", len(steps)).mean(axis=0) / 60
+        for axis, x, name in (
+            (losses, steps, "loss"),
+            (by_step, steps, score),
+            (by_time, minutes, score),
+        ):
+            values = _stack(histories, name, len(steps))
+            (line,) = axis.plot(x, values.mean(axis=0), label=label, linewidth=1.5)
+            if len(histories) > 1:
+                low, high = values.min(axis=0), values.max(axis=0)
+                axis.fill_between(x, low, high, alpha=0.15, color=line.get_color())
+    words = score.removeprefix("val_").replace("_", " ")
+    losses.set(xlabel="step", ylabel="training loss")
+    by_step.set(xlabel="step", ylabel=words)
+    by_time.set(xlabel="minutes of training", ylabel=words)
+    for axis in (losses, by_step, by_time):
+        axis.set_xlim(0, None)
+        axis.grid(alpha=0.3)
+    if score.endswith("perplexity"):
+        by_step.set_yscale("log")
+        by_time.set_yscale("log")
+    losses.legend(frameon=False, fontsize="small")
+    figure.suptitle(title)
+    path = pathlib.Path(path)
+    temporary = path.with_name(f".{path.name}")
+    figure.savefig(temporary, dpi=120, format="png")
+    temporary.rename(path)
+
+
+def _score(history):
+    for name in history:
+        if name.startswith("val_") and name.endswith("perplexity"):
+            return name
+    return next((n for n in history if n.endswith("cross_entropy")), "loss")
+
+
+def _stack(histories, name, length):
+    return np.array([history[name][:length] for history in histories])

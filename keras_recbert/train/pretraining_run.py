@@ -1,0 +1,317 @@
+"""One pre-training run: from a prepared corpus to an encoder and its curves."""
+
+import dataclasses
+import pathlib
+import sys
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import keras_recbert
+from keras_recbert.data.corpus import load_corpus
+from keras_recbert.data.pretraining_examples import PretrainingExamples
+from keras_recbert.objectives import read_objectives
+from keras_recbert.tasks.pretraining_optimizer import pretraining_optimizer
+from keras_recbert.train.callbacks import EpochLogs, EpochSeeds
+from keras_recbert.train.checkpoints import Checkpoints
+from keras_recbert.train.precision import Precision, choose_precision
+from keras_recbert.train.pretraining_callbacks import (
+    FreezeNextSentence,
+    IntervalScores,
+    SaveCheckpoints,
+    evaluate,
+)
+from keras_recbert.train.pretraining_curves import save_pretraining_curves
+from keras_recbert.train.strategy import make_strategy
+from keras_recbert.train.training_run import device_name, versions, write_json
+
+NOT_FROZEN = {"frozen_at": None, "best": None, "waited": 0}
+
+
+def pretrain(config):
+    """Pre-trains an encoder and writes everything into one folder.
+
+    The folder gets `preset/` (the encoder with its vocabulary, for
+    `keras_recbert.load` and `weights=`), `model.keras` (heads too), `history.csv`,
+    `pretraining_curves.png`, `tensorboard/`, `results.json` and `checkpoints/`, from
+    which the same command goes on after a stop: to the same weights, bit for bit.
+
+    Args:
+        config: `PretrainingConfig`.
+
+    Returns:
+        Tuple of the `Pretrainer` and the dict in `results.json`.
+
+    Raises:
+        ValueError: if options do not fit each other, the corpora or the encoder, or
+            the folder holds a run with others; before anything is written.
+        OSError: if something cannot be read or written; the last checkpoint is whole.
+    """
+    if config.corpus is None:
+        raise ValueError(
+            "Pre-training needs text. Pass corpus=DIR (--corpus DIR), a folder that "
+            "`recbert prepare` wrote."
+        )
+    keras.utils.set_random_seed(config.seed)
+    folder = pathlib.Path(config.run_dir())
+    checkpoints = Checkpoints(folder / "checkpoints", config.keep_checkpoints)
+    started = _check_same_run(checkpoints.read_state(), config, folder)
+    objectives = read_objectives(config.objectives)
+    corpus = load_corpus(config.corpus)
+    phases = [
+        (PretrainingExamples(corpus, objectives, length, config.seed), size, steps)
+        for length, size, steps in config.phases()
+    ]
+    validation = _read_validation(config, corpus, objectives)
+    monitor = _next_sentence_monitor(config, objectives)
+    strategy = make_strategy(config.strategy)
+    _check_shares(config, strategy)
+    precision = _choose_precision(started, config)
+    with strategy.scope():
+        model = build_pretrainer(config, corpus, objectives, precision)
+        model.compile_for_pretraining(pretraining_optimizer(config))
+        model.optimizer.build(model.trainable_variables)
+        state = checkpoints.restore(model)
+    # Nothing is written before the model stands: wrong arguments leave nothing behind.
+    state = state or {
+        "step": 0,
+        "history": {},
+        "freezing": NOT_FROZEN,
+        "precision": dataclasses.asdict(precision),
+        "options": _options(config),
+    }
+    if state["freezing"]["frozen_at"] is not None:
+        model.freeze_next_sentence()
+    if state["step"]:
+        print(f"Going on after step {state['step']:,}.", flush=True)
+    folder.mkdir(parents=True, exist_ok=True)
+
+    every, parts = config.checkpoint_every, config.accumulation
+    epoch_logs = EpochLogs(folder / "history.csv")
+    epoch_logs.history = state["history"]
+    scores = IntervalScores(
+        validation,
+        lambda epoch: _tokens(config, epoch * every, (epoch + 1) * every),
+        seconds=(state["history"].get("seconds") or [0.0])[-1],
+    )
+    callbacks = [EpochSeeds(), scores]
+    freezing = None
+    if objectives.next_sentence is not None:
+        freezing = FreezeNextSentence(
+            objectives.next_sentence,
+            monitor,
+            state["freezing"],
+            state["step"],
+            parts,
+        )
+        callbacks.append(freezing)
+
+    def current_state():
+        return {
+            **state,
+            "step": int(model.optimizer.iterations),
+            "history": epoch_logs.history,
+            "freezing": freezing.state if freezing else NOT_FROZEN,
+        }
+
+    callbacks += [
+        epoch_logs,
+        keras.callbacks.TensorBoard(str(folder / "tensorboard"), profile_batch=0),
+        SaveCheckpoints(checkpoints, every, current_state),
+    ]
+    if state["step"] < config.steps:
+        model.fit(
+            _batches_from(phases, state["step"], parts),
+            epochs=config.steps // every,
+            initial_epoch=state["step"] // every,
+            steps_per_epoch=every * parts,
+            callbacks=callbacks,
+            verbose=1 if sys.stdout.isatty() else 2,
+        )
+    else:  # stopped after the last checkpoint
+        model.optimizer.finalize_variable_values(model.trainable_variables)
+    history = epoch_logs.history
+    # With an average of weights the model has become that only now.
+    final = evaluate(model, validation)
+    model.save(folder / "model.keras")
+    results = {
+        "model": config.model,
+        "objectives": config.objectives,
+        "num_parameters": model.backbone.count_params(),
+        "num_pretrainer_parameters": model.count_params(),
+        "scores": final,
+        "steps": config.steps,
+        "examples_per_epoch": phases[0][0].num_examples,
+        "tokens": _tokens(config, 0, config.steps),
+        "seconds": history["seconds"][-1],
+        "seconds_per_step": float(np.median(history["seconds_per_step"])) * parts,
+        "frozen_at": freezing.state["frozen_at"] if freezing else None,
+        "history": history,
+        "precision": {"policy": precision.policy, **dataclasses.asdict(precision)},
+        "config": dataclasses.asdict(config),
+        "versions": versions(),
+        "device": device_name(),
+    }
+    kept = ("objectives", "scores", "steps", "tokens", "device")
+    model.backbone.save_preset(
+        folder / "preset",
+        metrics={key: results[key] for key in kept} | {"seed": config.seed},
+        source=str(config.corpus),
+        overwrite=True,
+    )
+    save_pretraining_curves(
+        folder / "pretraining_curves.png",
+        {config.model: [history]},
+        every,
+        f"{config.model}, {config.steps:,} steps",
+    )
+    write_json(folder / "results.json", results)
+    return model, results
+
+
+def build_pretrainer(config, corpus, objectives, precision):
+    """The model of a run, untrained, with the vocabulary of the corpus."""
+    longest = max(length for length, _, _ in config.phases())
+    overrides = {"max_sequence_length": longest, **config.overrides}
+    if overrides["max_sequence_length"] < longest:
+        raise ValueError(
+            "Examples are longer than the table of positions. Received: "
+            f"{longest} word pieces, max_sequence_length="
+            f"{overrides['max_sequence_length']}. Shorten sequence_length or raise "
+            "max_sequence_length in overrides."
+        )
+    return keras_recbert.build(
+        config.model,
+        task="pretrainer",
+        objectives=objectives,
+        weights=config.weights,
+        vocabulary=list(corpus.vocabulary),
+        lowercase=corpus.lowercase,
+        strip_accents=corpus.strip_accents,
+        dropout=config.dropout,
+        gradient_checkpointing=config.gradient_checkpointing,
+        dtype=precision.policy,
+        **overrides,
+    )
+
+
+def _read_validation(config, corpus, objectives):
+    """Datasets of the validation corpora, by name."""
+    validation = {}
+    for name, path in config.validation.items():
+        held_out = load_corpus(path)
+        if held_out.vocabulary != corpus.vocabulary:
+            raise ValueError(
+                f"The validation corpus {path} has other word pieces than {corpus.path}"
+                f". Prepare it with --vocabulary {corpus.path / 'vocab.txt'}."
+            )
+        examples = PretrainingExamples(
+            held_out, objectives, config.sequence_length, config.seed
+        )
+        size = max(1, config.batch_size // config.accumulation)
+        validation[name] = examples.fixed_batches(size, config.validation_examples)
+    return validation
+
+
+def _batches_from(phases, step, parts):
+    """Batches of the run from a step on, each in `parts`."""
+    batches = None
+    for examples, batch_size, num_steps in phases:
+        done = min(step, num_steps)
+        step -= done
+        if done == num_steps:
+            continue
+        rest = examples.batches(batch_size, done, num_steps - done, parts)
+        if len(phases) > 1:  # of other sizes, and a dataset has one specification
+            rest = _open_shapes(rest)
+        batches = rest if batches is None else batches.concatenate(rest)
+    return batches
+
+
+def _open_shapes(batches):
+    """The same batches, whose specification names no sizes."""
+    return batches.map(
+        lambda *batch: tf.nest.map_structure(
+            lambda x: tf.raw_ops.PlaceholderWithDefault(
+                input=x, shape=[None] * x.shape.rank
+            ),
+            batch,
+        )
+    )
+
+
+def _tokens(config, first, last):
+    """Positions of the batches of the steps from `first` to before `last`."""
+    total, begin = 0, 0
+    for length, batch_size, num_steps in config.phases():
+        end = begin + num_steps
+        total += length * batch_size * max(0, min(last, end) - max(first, begin))
+        begin = end
+    return total
+
+
+def _next_sentence_monitor(config, objectives):
+    """Validation loss that decides when to freeze; of the first corpus."""
+    next_sentence = objectives.next_sentence
+    if next_sentence is None or next_sentence.freeze_patience is None:
+        return None
+    if not config.validation:
+        raise ValueError(
+            "freeze_patience watches the validation loss of next_sentence. Received: "
+            "no validation corpus. Name one (validation: {NAME: DIR}), or freeze at "
+            "a step (freeze_at_step)."
+        )
+    alone = objectives.names() == ["next_sentence"]
+    return f"val_{next(iter(config.validation))}_" + (
+        "loss" if alone else "next_sentence_loss"
+    )
+
+
+def _check_shares(config, strategy):
+    num_devices = strategy.num_replicas_in_sync
+    for length, batch_size, _ in config.phases():
+        rows = batch_size // config.accumulation
+        if rows % num_devices:
+            raise ValueError(
+                "The devices must share a batch equally. Received: "
+                f"{batch_size} examples of {length} word pieces in "
+                f"{config.accumulation} parts, {num_devices} devices."
+            )
+
+
+def _choose_precision(started, config):
+    """The precision of a new run, or that of the run that goes on."""
+    if started is not None:
+        # A busy machine may measure other rates than before the stop.
+        return Precision(**started["precision"])
+    precision = choose_precision(config.precision)
+    if config.precision == "auto":
+        print(f"Computing in {precision.chosen}: {precision.reason}.", flush=True)
+    return precision
+
+
+def _check_same_run(state, config, folder):
+    """State of a run that goes on, checked to have the same options; or None."""
+    if state is None:
+        return None
+    options = _options(config)
+    stopped = state["options"]
+    changed = [
+        f"{key}={stopped.get(key)!r} (now {value!r})"
+        for key, value in options.items()
+        if stopped.get(key) != value
+    ]
+    if changed:
+        raise ValueError(
+            f"{folder} holds a run with other options: {', '.join(changed)}. Repeat "
+            f"the options to go on with it, remove {folder / 'checkpoints'} to start "
+            "anew, or choose another output_dir."
+        )
+    return state
+
+
+def _options(config):
+    """What must be the same for a stopped run to go on; as JSON gives it back."""
+    free = ("output_dir", "keep_checkpoints", "strategy")
+    return {k: v for k, v in dataclasses.asdict(config).items() if k not in free}

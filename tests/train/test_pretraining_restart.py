@@ -1,0 +1,157 @@
+"""`kill -9` at any moment, the same command again, and the same weights bit for bit."""
+
+import json
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import keras
+import numpy as np
+import pytest
+import yaml
+from toy_texts import FILLERS, VOCABULARY
+
+from keras_recbert.data.prepare import prepare
+
+pytestmark = pytest.mark.slow
+
+NUM_KILLS = 12
+RECIPE = {
+    "model": "swish_tiny",
+    "objectives": {
+        "masked_lm": {"concatenate": "next_sentence"},
+        "next_sentence": {"layer": 1},
+    },
+    "steps": 400,
+    "checkpoint_every": 10,
+    "batch_size": 4,
+    "accumulation": 2,
+    "sequence_length": 24,
+    "warmup_steps": 20,
+    "ema_momentum": 0.9,
+    "validation_examples": 8,
+    "precision": "bfloat16",
+    "overrides": {"num_layers": 2, "hidden_dim": 32, "num_heads": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory):
+    """Function that starts `recbert pretrain` in a folder as a process."""
+    folder = tmp_path_factory.mktemp("restart")
+    rng = np.random.default_rng(0)
+    sentences = [" ".join(rng.choice(FILLERS, 3 + i % 9)) + "." for i in range(200)]
+    blocks = ["\n".join(sentences[i : i + 20]) for i in range(0, 200, 20)]
+    (folder / "toy.txt").write_text("\n\n".join(blocks))
+    corpus = str(folder / "corpus")
+    prepare([folder / "toy.txt"], corpus, vocabulary=VOCABULARY, sentences="lines")
+    recipe = folder / "recipe.yaml"
+    recipe.write_text(
+        yaml.safe_dump({**RECIPE, "corpus": corpus, "validation": {"toy": corpus}})
+    )
+
+    def run(output, *flags, **kwargs):
+        command = [sys.executable, "-m", "keras_recbert.cli", "pretrain"]
+        command += ["--recipe", str(recipe), "--output-dir", str(output), *flags]
+        return subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            **kwargs,
+        )
+
+    run.corpus = folder / "corpus"
+    return run
+
+
+def finish(process, status=0):
+    output = process.communicate(timeout=600)[0]
+    assert process.returncode == status, output[-3000:]
+    return output
+
+
+def wait_for(process, path):
+    """Until the process has made a folder."""
+    while not path.is_dir():
+        assert process.poll() is None, process.communicate()[0][-3000:]
+        time.sleep(0.02)
+
+
+def weights_of(folder):
+    model = keras.models.load_model(folder / "model.keras")
+    return {weight.path: weight.numpy() for weight in model.weights}
+
+
+def test_killed_at_any_moment_the_weights_are_the_same(start, tmp_path):
+    begin = time.perf_counter()
+    process = start(tmp_path / "whole")
+    wait_for(process, tmp_path / "whole" / "checkpoints" / "step_00000010")
+    first = time.perf_counter() - begin
+    finish(process)
+    rest = time.perf_counter() - begin - first
+
+    # From before anything is written to some checkpoints on, but not to the end.
+    random.seed(0)
+    killed_at = []
+    for _ in range(NUM_KILLS):
+        process = start(tmp_path / "killed")
+        try:
+            process.communicate(timeout=random.uniform(0.4 * first, first + rest / 7))
+            pytest.fail(f"the run ended before it was killed: {killed_at}")
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+        folders = sorted((tmp_path / "killed" / "checkpoints").glob("step_*"))
+        killed_at.append(folders[-1].name if folders else "none")
+    print("latest checkpoint at each kill:", *killed_at)
+    assert len(set(killed_at)) > 3, killed_at
+    finish(start(tmp_path / "killed"))
+
+    expected, found = weights_of(tmp_path / "whole"), weights_of(tmp_path / "killed")
+    assert expected.keys() == found.keys()
+    for path, value in expected.items():
+        np.testing.assert_array_equal(found[path], value, err_msg=path)
+    results = [
+        json.loads((tmp_path / name / "results.json").read_text())
+        for name in ("whole", "killed")
+    ]
+    assert results[0]["scores"] == results[1]["scores"]
+    assert results[0]["history"]["loss"] == results[1]["history"]["loss"]
+
+
+def test_a_full_disk_ends_with_what_to_do(start, tmp_path):
+    """Files may not grow to the size of a checkpoint, as on a disk that is full."""
+    process = start(tmp_path / "run")
+    first = tmp_path / "run" / "checkpoints" / "step_00000010"
+    wait_for(process, first)
+    limit = (first / "variables.data-00000-of-00001").stat().st_size - 64
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, limit))
+    output = finish(process, status=2)
+    held = sorted(path.name for path in first.parent.iterdir())
+    last = int(held[-1].removeprefix("step_"))
+    assert f"The checkpoint of step {last + 10} could not be written" in output
+    assert f"The checkpoint of step {last} is intact: make room" in output
+    assert not [name for name in held if not name.startswith("step_")]
+
+    process = start(tmp_path / "run")
+    wait_for(process, first.parent / f"step_{last + 10:08d}")
+    process.send_signal(signal.SIGKILL)
+    assert f"Going on after step {last}." in process.communicate()[0]
+
+
+def test_a_vanished_data_file_is_named(start, tmp_path):
+    flags = ("--steps", "10")
+    shard = next(start.corpus.glob("*.tfrecord"))
+    hidden = shard.with_suffix(".hidden")
+    shard.rename(hidden)
+    try:
+        output = finish(start(tmp_path / "run", *flags), status=2)
+    finally:
+        hidden.rename(shard)
+    assert shard.name in output
+    assert "Traceback" not in output
+    assert not (tmp_path / "run").exists()

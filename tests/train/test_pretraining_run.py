@@ -1,0 +1,280 @@
+"""Pre-training from a prepared corpus, small but whole."""
+
+import csv
+import dataclasses
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from toy_texts import FILLERS, VOCABULARY
+
+import keras_recbert
+from keras_recbert.config import PretrainingConfig
+from keras_recbert.data.prepare import prepare
+from keras_recbert.tasks.pretraining_optimizer import pretraining_optimizer
+from keras_recbert.train.checkpoints import Checkpoints
+from keras_recbert.train.pretraining_run import pretrain
+
+SIZES = {"num_layers": 2, "hidden_dim": 18, "num_heads": 2}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """Folder of a prepared corpus: 9 documents of up to 9 sentences."""
+    folder = tmp_path_factory.mktemp("toy")
+    rng = np.random.default_rng(0)
+    documents = [
+        "\n".join(
+            " ".join(rng.choice(FILLERS, 3 + (sentence + document) % 7)) + "."
+            for sentence in range(1 + document)
+        )
+        for document in range(9)
+    ]
+    (folder / "toy.txt").write_text("\n\n".join(documents))
+    prepare(
+        [folder / "toy.txt"],
+        folder / "corpus",
+        vocabulary=VOCABULARY,
+        sentences="lines",
+        num_shards=2,
+    )
+    return str(folder / "corpus")
+
+
+@pytest.fixture
+def config(corpus, tmp_path):
+    return PretrainingConfig(
+        model="bert_tiny",
+        corpus=corpus,
+        validation={"toy": corpus},
+        output_dir=str(tmp_path / "run"),
+        objectives={"masked_lm": None, "next_sentence": {"layer": 1}},
+        steps=6,
+        checkpoint_every=2,
+        batch_size=4,
+        sequence_length=16,
+        warmup_steps=1,
+        learning_rate=1e-2,
+        validation_examples=5,
+        overrides=SIZES,
+    )
+
+
+def weights_of(config):
+    model = keras.models.load_model(f"{config.output_dir}/model.keras")
+    return {weight.path: weight.numpy() for weight in model.weights}
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_where_it_was_bit_for_bit(config, tmp_path, monkeypatch, capsys):
+    """With accumulation, an average, AMSGrad, long examples and freezing."""
+    config = dataclasses.replace(
+        config,
+        accumulation=2,
+        ema_momentum=0.9,
+        amsgrad=True,
+        long_sequence_length=32,
+        long_fraction=0.34,
+        objectives={
+            "masked_lm": {"unit": "whole_word", "concatenate": "cls"},
+            "next_sentence": {"layer": 1, "freeze_at_step": 3},
+            "bigram_shift": None,
+        },
+    )
+    _, whole = pretrain(config)
+    assert whole["frozen_at"] == 3
+
+    parts = dataclasses.replace(config, output_dir=str(tmp_path / "parts"))
+    save, calls = Checkpoints.save, []
+
+    def save_then_stop(self, model, step, state):
+        save(self, model, step, state)
+        calls.append(step)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Checkpoints, "save", save_then_stop)
+    for step in (2, 4, 6):
+        with pytest.raises(KeyboardInterrupt):
+            pretrain(parts)
+        assert calls[-1] == step
+    monkeypatch.setattr(Checkpoints, "save", save)
+    _, again = pretrain(parts)
+    assert "Going on after step 6." in capsys.readouterr().out
+
+    expected, found = weights_of(config), weights_of(parts)
+    for path, value in expected.items():
+        np.testing.assert_array_equal(found[path], value, err_msg=path)
+    assert again["scores"] == whole["scores"]
+    timed = ("seconds", "tokens_per_second", "seconds_per_step")
+    for key, values in whole["history"].items():
+        if key not in timed:
+            assert again["history"][key] == values, key
+    with open(tmp_path / "parts" / "history.csv", newline="") as file:
+        assert len(list(csv.DictReader(file))) == 3
+
+
+def test_what_a_run_leaves(config, tmp_path):
+    model, results = pretrain(config)
+    names = {path.name for path in (tmp_path / "run").iterdir()}
+    assert names == {
+        "checkpoints",
+        "history.csv",
+        "model.keras",
+        "preset",
+        "pretraining_curves.png",
+        "results.json",
+        "tensorboard",
+    }
+    assert results == json.loads((tmp_path / "run" / "results.json").read_text())
+    history = results["history"]
+    for key in (
+        "loss",
+        "masked_lm_loss",
+        "next_sentence_loss",
+        "tokens_per_second",
+        "val_toy_masked_lm_perplexity",
+        "val_toy_next_sentence_accuracy",
+    ):
+        assert len(history[key]) == 3, key
+    cross_entropy = results["scores"]["val_toy_masked_lm_cross_entropy"]
+    perplexity = results["scores"]["val_toy_masked_lm_perplexity"]
+    assert perplexity == pytest.approx(np.exp(cross_entropy))
+    assert results["tokens"] == 6 * 4 * 16
+    # Who fine-tunes the preset reads sentences where they were learned.
+    classifier = keras_recbert.build(
+        "bert_tiny",
+        task="classifier",
+        num_classes=2,
+        weights=tmp_path / "run" / "preset",
+        **SIZES,
+    )
+    assert classifier.backbone.config["sentence_layer"] == 1
+    for mine, theirs in zip(
+        classifier.backbone.weights, model.backbone.weights, strict=True
+    ):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.slow
+def test_damaged_checkpoints_are_noticed_and_the_one_before_is_used(config, capsys):
+    pretrain(config)
+    expected = weights_of(config)
+    folder = Checkpoints(f"{config.output_dir}/checkpoints").folder
+    newest, middle = folder / "step_00000006", folder / "step_00000004"
+    data = newest / "variables.data-00000-of-00001"
+    held = bytearray(data.read_bytes())
+    held[len(held) // 2] ^= 1
+    data.write_bytes(held)
+    (middle / "state.json").write_text("{")  # cut short
+
+    pretrain(config)
+    output = capsys.readouterr().out
+    assert f"{newest} is damaged and not used" in output
+    assert f"{middle} is damaged and not used" in output
+    assert "Going on after step 2." in output
+    for path, value in weights_of(config).items():
+        np.testing.assert_array_equal(value, expected[path], err_msg=path)
+
+    for step in Checkpoints(folder).steps():
+        (folder / f"step_{step:08d}" / "variables.index").write_bytes(b"")
+    with pytest.raises(ValueError, match="None of the 3 checkpoints in .* can be read"):
+        pretrain(config)
+
+
+@pytest.mark.slow
+def test_other_options_do_not_go_on_with_a_run(config):
+    pretrain(dataclasses.replace(config, steps=2))
+    with pytest.raises(ValueError, match=r"other options: .*steps=2 \(now 6\)"):
+        pretrain(config)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"corpus": None}, "Pre-training needs text. Pass corpus=DIR"),
+        ({"corpus": "nowhere"}, "nowhere"),
+        (
+            {"objectives": {"masked_lm": {"layer": 13}}},
+            "must be a block of the encoder, from 1 to 2. Received: layer=13",
+        ),
+        (
+            {"overrides": {**SIZES, "max_sequence_length": 8}},
+            "longer than the table of positions. Received: 16 word pieces",
+        ),
+        (
+            {
+                "validation": {},
+                "objectives": {
+                    "masked_lm": None,
+                    "next_sentence": {"layer": 1, "freeze_patience": 1},
+                },
+            },
+            "freeze_patience watches the validation loss",
+        ),
+        ({"model": "bert_tinny"}, "Did you mean 'bert_tiny'"),
+    ],
+)
+def test_wrong_options_leave_nothing_behind(config, tmp_path, changes, message):
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        pretrain(dataclasses.replace(config, **changes))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"objectives": {"masked_ml": None}}, "Did you mean 'masked_lm'"),
+        ({"objectives": {"masked_lm": {"mask_rate": 1.5}}}, "Received: mask_rate=1.5"),
+        ({"steps": 5}, "multiple of `checkpoint_every`.*Try steps=6"),
+        ({"accumulation": 3}, "`accumulation` must divide the batches"),
+        ({"long_sequence_length": 16}, "above sequence_length=16"),
+        ({"long_batch_size": 4}, "needs a `long_sequence_length`"),
+        ({"ema_momentum": 1.0}, "above 0 and below 1"),
+        ({"warmup_steps": 7}, "from 0 to steps=6"),
+        ({"optimizer": "sgd"}, "adamw or adadelta"),
+    ],
+)
+def test_impossible_configs(config, changes, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(config, **changes)
+
+
+def test_long_examples_take_the_last_part_of_the_steps():
+    config = PretrainingConfig(
+        steps=1000, batch_size=256, long_sequence_length=512, checkpoint_every=100
+    )
+    assert config.phases() == [(128, 256, 900), (512, 64, 100)]
+    config = dataclasses.replace(config, long_batch_size=1)
+    assert config.phases()[1] == (512, 1, 100)
+
+
+def test_accumulation_and_average_are_those_of_a_whole_batch():
+    """Quadratic loss: the mean gradient of the parts is that of the batch."""
+    found = []
+    for accumulation in (1, 4):
+        config = PretrainingConfig(
+            steps=3,
+            batch_size=4,
+            accumulation=accumulation,
+            ema_momentum=0.8,
+            warmup_steps=1,
+            learning_rate=0.1,
+            weight_decay=0.1,
+        )
+        weight = keras.Variable(np.array([[1.0, -2.0]], "float32"), name="kernel")
+        optimizer = pretraining_optimizer(config)
+        optimizer.build([weight])
+        for step in range(3):
+            rows = np.arange(8.0, dtype="float32").reshape(4, 2) - step
+            for part in np.split(rows, accumulation):
+                gradient = tf.constant(part.mean(0, keepdims=True)) * weight.value
+                optimizer.apply([gradient], [weight])
+        assert int(optimizer.iterations) == 3
+        before = weight.numpy()
+        optimizer.finalize_variable_values([weight])
+        found.append((before, weight.numpy()))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+    assert not np.allclose(*found[0])
