@@ -138,6 +138,9 @@ def pretrain(config: Annotated[PretrainingConfig, arg(name="")]):
     from keras_recbert.train.pretraining_run import pretrain
 
     _, results = pretrain(config)
+    if results is None:
+        print("Done. The results are with the chief.")
+        return
     for name, score in results["scores"].items():
         print(f"{name.replace('_', ' ')}: {score:.4f}")
     print(

@@ -15,6 +15,12 @@ from keras_recbert.objectives import read_objectives
 from keras_recbert.tasks.pretraining_optimizer import pretraining_optimizer
 from keras_recbert.train.callbacks import EpochLogs, EpochSeeds
 from keras_recbert.train.checkpoints import Checkpoints
+from keras_recbert.train.multi_worker import (
+    check_workers_agree,
+    is_chief,
+    naming_lost_workers,
+    shared_batches,
+)
 from keras_recbert.train.precision import Precision, choose_precision
 from keras_recbert.train.pretraining_callbacks import (
     FreezeNextSentence,
@@ -23,7 +29,7 @@ from keras_recbert.train.pretraining_callbacks import (
     evaluate,
 )
 from keras_recbert.train.pretraining_curves import save_pretraining_curves
-from keras_recbert.train.strategy import make_strategy
+from keras_recbert.train.strategy import make_strategy, sum_gradients_first
 from keras_recbert.train.training_run import device_name, versions, write_json
 
 NOT_FROZEN = {"frozen_at": None, "best": None, "waited": 0}
@@ -41,7 +47,8 @@ def pretrain(config):
         config: `PretrainingConfig`.
 
     Returns:
-        Tuple of the `Pretrainer` and the dict in `results.json`.
+        Tuple of the `Pretrainer` and the dict in `results.json`; None for workers
+        that are not the chief, which write nothing.
 
     Raises:
         ValueError: if options do not fit each other, the corpora or the encoder, or
@@ -54,6 +61,12 @@ def pretrain(config):
             "`recbert prepare` wrote."
         )
     keras.utils.set_random_seed(config.seed)
+    strategy = make_strategy(config.strategy)
+    with naming_lost_workers(strategy):
+        return _pretrain(config, strategy)
+
+
+def _pretrain(config, strategy):
     folder = pathlib.Path(config.run_dir())
     checkpoints = Checkpoints(folder / "checkpoints", config.keep_checkpoints)
     started = _check_same_run(checkpoints.read_state(), config, folder)
@@ -63,16 +76,17 @@ def pretrain(config):
         (PretrainingExamples(corpus, objectives, length, config.seed), size, steps)
         for length, size, steps in config.phases()
     ]
-    validation = _read_validation(config, corpus, objectives)
+    validation = _read_validation(config, corpus, objectives, strategy)
     monitor = _next_sentence_monitor(config, objectives)
-    strategy = make_strategy(config.strategy)
     _check_shares(config, strategy)
     precision = _choose_precision(started, config)
     with strategy.scope():
         model = build_pretrainer(config, corpus, objectives, precision)
-        model.compile_for_pretraining(pretraining_optimizer(config))
-        model.optimizer.build(model.trainable_variables)
+        optimizer = sum_gradients_first(pretraining_optimizer(config))
+        model.compile_for_pretraining(optimizer)
+        optimizer.build(model.trainable_variables)
         state = checkpoints.restore(model)
+        check_workers_agree([*model.weights, *optimizer.variables], strategy)
     # Nothing is written before the model stands: wrong arguments leave nothing behind.
     state = state or {
         "step": 0,
@@ -115,14 +129,15 @@ def pretrain(config):
             "freezing": freezing.state if freezing else NOT_FROZEN,
         }
 
-    callbacks += [
-        epoch_logs,
-        keras.callbacks.TensorBoard(str(folder / "tensorboard"), profile_batch=0),
-        SaveCheckpoints(checkpoints, every, current_state),
-    ]
+    if is_chief(strategy):
+        callbacks += [
+            epoch_logs,
+            keras.callbacks.TensorBoard(str(folder / "tensorboard"), profile_batch=0),
+            SaveCheckpoints(checkpoints, every, current_state),
+        ]
     if state["step"] < config.steps:
         model.fit(
-            _batches_from(phases, state["step"], parts),
+            shared_batches(_batches_from(phases, state["step"], parts), strategy),
             epochs=config.steps // every,
             initial_epoch=state["step"] // every,
             steps_per_epoch=every * parts,
@@ -131,9 +146,11 @@ def pretrain(config):
         )
     else:  # stopped after the last checkpoint
         model.optimizer.finalize_variable_values(model.trainable_variables)
-    history = epoch_logs.history
     # With an average of weights the model has become that only now.
     final = evaluate(model, validation)
+    if not is_chief(strategy):
+        return model, None
+    history = epoch_logs.history
     model.save(folder / "model.keras")
     results = {
         "model": config.model,
@@ -196,7 +213,7 @@ def build_pretrainer(config, corpus, objectives, precision):
     )
 
 
-def _read_validation(config, corpus, objectives):
+def _read_validation(config, corpus, objectives, strategy):
     """Datasets of the validation corpora, by name."""
     validation = {}
     for name, path in config.validation.items():
@@ -209,8 +226,19 @@ def _read_validation(config, corpus, objectives):
         examples = PretrainingExamples(
             held_out, objectives, config.sequence_length, config.seed
         )
-        size = max(1, config.batch_size // config.accumulation)
-        validation[name] = examples.fixed_batches(size, config.validation_examples)
+        num_devices = strategy.num_replicas_in_sync
+        number = min(config.validation_examples, examples.num_examples)
+        number -= number % num_devices  # which share each batch equally
+        if not number:
+            raise ValueError(
+                f"The validation corpus {path} has fewer examples than there are "
+                f"devices. Received: {examples.num_examples} examples, {num_devices} "
+                "devices."
+            )
+        batches = examples.fixed_batches(
+            config.batch_size // config.accumulation, number
+        )
+        validation[name] = shared_batches(batches, strategy)
     return validation
 
 

@@ -144,7 +144,7 @@ def test_a_full_disk_ends_with_what_to_do(start, tmp_path):
 
 
 def test_a_vanished_data_file_is_named(start, tmp_path):
-    flags = ("--steps", "10")
+    flags = ("--steps", "10", "--warmup-steps", "5")
     shard = next(start.corpus.glob("*.tfrecord"))
     hidden = shard.with_suffix(".hidden")
     shard.rename(hidden)
