@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -132,6 +133,15 @@ def test_help_is_instant_and_loads_no_tensorflow():
         ),
         (["profile", "swish_tyny"], "Did you mean 'swish_tiny'"),
         (["profile", "swish_tiny", "--shape", "8"], "A shape is rows x tokens"),
+        (
+            ["prepare", "none.txt", "--output-dir", "out", "--vocabulary-size", "99"],
+            "none.txt",
+        ),
+        (["prepare", "none.txt", "--output-dir", "out"], "`vocabulary_size`, to learn"),
+        (["pretrain"], "Pass corpus=DIR (--corpus DIR), a folder that `recbert prep"),
+        (["pretrain", "--corpus", "none"], "none"),
+        (["pretrain", "--recipe", "none.yaml"], "There is no recipe none.yaml"),
+        (["pretrain-table", "none.yaml", "--corpus", "c"], "There is no recipe none"),
     ],
 )
 def test_mistakes_are_one_clear_line(recbert, tmp_path, monkeypatch, argv, message):
@@ -155,6 +165,8 @@ def test_mistakes_are_one_clear_line(recbert, tmp_path, monkeypatch, argv, messa
         (["finetune", "--epoch", "3"], "--epoch"),
         (["finetune", "--epochs", "many"], "many"),
         (["finetune", "--epochs", "0"], "`epochs` must be at least 1"),
+        (["pretrain", "--steps", "0"], "`steps` must be at least 1"),
+        (["pretrain-table", "a.yaml"], "--corpus"),
         (["export", "model.keras"], "required"),
     ],
 )
@@ -336,6 +348,41 @@ def test_finetune_takes_a_recipe_and_flags_replace_its_values(recbert, tmp_path)
     assert f"dev accuracy: {results['scores']['dev_accuracy']:.4f}" in out
     assert "best epoch 1 of 1" in out
     assert "savedmodel" not in out
+
+
+def test_text_is_prepared_and_an_encoder_pretrained_on_it(recbert, tmp_path):
+    text = tmp_path / "reviews.txt"
+    text.write_text("\n\n".join("\n".join(reviews(12, seed)[0]) for seed in range(4)))
+    corpus = str(tmp_path / "corpus")
+    status, out, err = recbert(
+        *("prepare", str(text), "--output-dir", corpus, "--vocabulary-size", "90"),
+        *("--num-shards", "2"),
+    )
+    assert status == 0, err
+    assert dict(re.findall(r"^(\w[\w ]*\w) +([\d,]+)$", out, re.M))["documents"] == "4"
+    assert f"Train on it: recbert pretrain --corpus {corpus}" in out
+
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(
+        "model: bert_tiny\nobjectives: {masked_lm: {mask_rate: 0.3}}\nsteps: 9\n"
+        "checkpoint_every: 1\nwarmup_steps: 1\nbatch_size: 2\nsequence_length: 16\n"
+        "overrides: {num_layers: 1, hidden_dim: 16, num_heads: 2}\n"
+    )
+    run = tmp_path / "run"
+    status, out, err = recbert(
+        *("pretrain", "--recipe", str(recipe), "--corpus", corpus, "--steps", "2"),
+        *("--validation", "same", corpus, "--validation-examples", "4"),
+        *("--seed", "5", "--output-dir", str(run)),
+    )
+    assert status == 0, err
+    results = json.loads((run / "results.json").read_text())
+    assert results["config"]["steps"] == 2
+    assert results["config"]["seed"] == 5
+    assert results["config"]["objectives"] == {"masked_lm": {"mask_rate": 0.3}}
+    perplexity = results["scores"]["val_same_masked_lm_perplexity"]
+    assert f"val same masked lm perplexity: {perplexity:.4f}\n" in out
+    assert "2 steps, 0.0 M tokens" in out
+    assert keras_recbert.load(run / "preset").get_config()["num_layers"] == 1
 
 
 def test_recipe_with_an_equals_sign(recbert, tmp_path):

@@ -6,11 +6,14 @@ import shlex
 import pytest
 
 import keras_recbert
-from keras_recbert.config import FineTuningConfig, read_recipe
+from keras_recbert.config import FineTuningConfig, PretrainingConfig, read_recipe
 from keras_recbert.data.glue import get_task
+from keras_recbert.objectives import read_objectives
 
 ROOT = pathlib.Path(__file__).parents[1]
 RECIPES = sorted((ROOT / "configs" / "recipes").rglob("*.yaml"))
+PRETRAINING = sorted((ROOT / "configs" / "pretraining").rglob("*.yaml"))
+COMPARED = [path for path in PRETRAINING if path.parent.name == "pretraining"]
 
 
 def test_there_are_recipes():
@@ -42,6 +45,47 @@ def test_recipes_open_with_the_command_that_runs_them(path):
     assert words[:4] == command
     data, weights = ["--data-dir", "DIR"], ["--weights", "MINILM"]
     assert words[4:] in ([], data, [*data, *weights])
+
+
+@pytest.mark.parametrize("path", PRETRAINING, ids=lambda path: path.stem)
+def test_pretraining_recipes_parse_and_build(path):
+    config = read_recipe(path, PretrainingConfig)
+    objectives = read_objectives(config.objectives)
+    layers = [getattr(objectives, name).layer or 3 for name in objectives.names()]
+    num_layers = max(layers)
+    sizes = {"num_layers": num_layers, "hidden_dim": 16}
+    if config.model != "blstm_base":
+        sizes["num_heads"] = 2
+    pretrainer = keras_recbert.build(
+        config.model,
+        task="pretrainer",
+        objectives=objectives,
+        vocabulary=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"],
+        **{**config.overrides, **sizes},
+    )
+    assert pretrainer.backbone.get_config()["num_layers"] == num_layers
+
+
+@pytest.mark.parametrize("path", PRETRAINING, ids=lambda path: path.stem)
+def test_pretraining_recipes_open_with_the_command_that_runs_them(path):
+    first = path.read_text().splitlines()[0]
+    words = shlex.split(first.removeprefix("# "))
+    command = ["recbert", "pretrain", "--recipe", str(path.relative_to(ROOT))]
+    assert words[:6] == [*command, "--corpus", words[5]]
+    assert words[6:] in ([], ["--validation", "wikitext", "WIKITEXT"])
+
+
+@pytest.mark.parametrize(("is_hierarchical", "number"), [(False, 7), (True, 9)])
+def test_compared_recipes_differ_only_in_what_is_compared(is_hierarchical, number):
+    kept = []
+    for path in COMPARED:
+        if path.stem.startswith("hierarchical") == is_hierarchical:
+            values = dataclasses.asdict(read_recipe(path, PretrainingConfig))
+            # The one compares encoders, the other objectives, of the same sizes.
+            compared = ("objectives",) if is_hierarchical else ("model", "overrides")
+            kept.append({k: v for k, v in values.items() if k not in compared})
+    assert len(kept) == number
+    assert all(values == kept[0] for values in kept)
 
 
 @pytest.fixture
@@ -137,9 +181,10 @@ def test_values_out_of_range_are_refused(key, value, rule):
         FineTuningConfig(**{key: value})
 
 
-def test_every_option_is_documented():
-    for field in dataclasses.fields(FineTuningConfig):
-        assert f"\n    {field.name}: " in inspect.getdoc(FineTuningConfig)
+@pytest.mark.parametrize("cls", [FineTuningConfig, PretrainingConfig])
+def test_every_option_is_documented(cls):
+    for field in dataclasses.fields(cls):
+        assert f"\n    {field.name}: " in inspect.getdoc(cls)
 
 
 def test_default_folder_names_the_run():

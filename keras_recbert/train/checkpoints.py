@@ -80,7 +80,7 @@ class Checkpoints:
         for step in reversed(self.steps()):
             try:
                 return self._state(step)
-            except (OSError, ValueError, KeyError, TypeError):
+            except (OSError, ValueError, LookupError, TypeError):
                 continue  # `restore` says it
         return None
 
@@ -106,7 +106,7 @@ class Checkpoints:
             except (
                 OSError,
                 ValueError,
-                KeyError,
+                LookupError,  # a file that is too short
                 TypeError,
                 AssertionError,  # variables that are not this model's
                 tf.errors.OpError,

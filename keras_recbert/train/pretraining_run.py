@@ -141,6 +141,7 @@ def _pretrain(config, strategy):
             epochs=config.steps // every,
             initial_epoch=state["step"] // every,
             steps_per_epoch=every * parts,
+            shuffle=False,  # they come shuffled
             callbacks=callbacks,
             verbose=1 if sys.stdout.isatty() else 2,
         )

@@ -1,0 +1,184 @@
+"""Several recipes and seeds, each a process, in one table and one picture."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import yaml
+from toy_texts import FILLERS, VOCABULARY
+
+from keras_recbert.data.prepare import prepare
+from keras_recbert.train.pretraining_curves import save_pretraining_curves
+from keras_recbert.train.pretraining_table import (
+    make_table,
+    pretrain_table,
+    run_in_background,
+)
+
+
+def results(seed, loss, perplexity, **scores):
+    return {
+        "num_parameters": 1234567,
+        "seconds_per_step": 0.25,
+        "history": {"loss": [9.0, loss]},
+        "scores": {"val_books_masked_lm_perplexity": perplexity, **scores},
+        "config": {"seed": seed},
+    }
+
+
+def test_a_row_is_the_mean_of_the_seeds_and_their_range():
+    accuracy = {"val_books_next_sentence_accuracy": 0.75, "val_books_loss": 4.0}
+    table = make_table(
+        {
+            "bert": [results(0, 5.0, 100.0), results(1, 6.0, 200.0)],
+            "lower": [results(0, 5.5, 120.0, **accuracy)],
+        }
+    )
+    header, _, bert, lower = table.splitlines()
+    assert header == (
+        "| recipe | encoder parameters | s/step | training loss | books masked lm "
+        "perplexity | books next sentence accuracy | seeds |"
+    )
+    assert bert == (
+        "| `bert` | 1,234,567 | 0.250 | 5.500 (5.000–6.000) | 150.0 (100.0–200.0) | – "
+        "| 0, 1 |"
+    )
+    assert lower == "| `lower` | 1,234,567 | 0.250 | 5.500 | 120.0 | 75.0 | 0 |"
+
+
+def test_curves_are_drawn_of_runs_of_unequal_length(tmp_path):
+    def history(length, scale):
+        return {
+            "loss": list(scale / np.arange(1, 1 + length)),
+            "val_books_masked_lm_perplexity": list(
+                9 * scale / np.arange(1, 1 + length)
+            ),
+            "seconds": list(np.arange(length)),
+        }
+
+    runs = {"bert": [history(3, 5.0), history(2, 6.0)], "swish": [history(1, 4.0)]}
+    save_pretraining_curves(tmp_path / "curves.png", runs, 100, "Two")
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    """Folder with a corpus, a recipe that works and one that names no model."""
+    folder = tmp_path_factory.mktemp("table")
+    rng = np.random.default_rng(0)
+    lines = [" ".join(rng.choice(FILLERS, 3 + i % 9)) + "." for i in range(60)]
+    (folder / "toy.txt").write_text("\n".join(lines))
+    prepare(
+        [folder / "toy.txt"],
+        folder / "corpus",
+        vocabulary=VOCABULARY,
+        sentences="lines",
+        num_shards=1,
+    )
+    recipe = {
+        "model": "bert_tiny",
+        "objectives": {"masked_lm": None},
+        "steps": 4,
+        "checkpoint_every": 2,
+        "batch_size": 2,
+        "sequence_length": 16,
+        "warmup_steps": 1,
+        "validation_examples": 4,
+        "overrides": {"num_layers": 1, "hidden_dim": 16, "num_heads": 2},
+    }
+    (folder / "small.yaml").write_text(yaml.safe_dump(recipe))
+    (folder / "nothing.yaml").write_text(yaml.safe_dump({**recipe, "model": "no"}))
+    (folder / "long.yaml").write_text(yaml.safe_dump({**recipe, "steps": 100_000}))
+    (folder / "wrong.yaml").write_text("stebs: 3")
+    return folder
+
+
+def test_a_wrong_recipe_is_told_before_anything_runs(toy, tmp_path):
+    recipes = [toy / "small.yaml", toy / "wrong.yaml"]
+    with pytest.raises(ValueError, match="wrong.yaml: unknown key 'stebs'"):
+        pretrain_table(recipes, [0], tmp_path / "table", corpus=str(toy / "corpus"))
+    with pytest.raises(ValueError, match="Two recipes are called small"):
+        pretrain_table([toy / "small.yaml"] * 2, [0], tmp_path / "table")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_what_is_finished_is_kept_and_what_failed_is_named(toy, tmp_path, capsys):
+    corpus = str(toy / "corpus")
+    options = {"corpus": corpus, "validation": {"toy": corpus}}
+    recipes = [toy / "small.yaml", toy / "nothing.yaml"]
+    with pytest.raises(RuntimeError, match="nothing-seed3 ended with status 2: .*'no'"):
+        pretrain_table(recipes, [3], tmp_path, **options)
+    first = (tmp_path / "small-seed3" / "results.json").stat()
+    table = pretrain_table(recipes[:1], [3, 4], tmp_path, **options)
+    assert (tmp_path / "small-seed3" / "results.json").stat() == first
+    assert capsys.readouterr().out.splitlines() == [
+        "[1/2] small, seed 3",
+        "[2/2] nothing, seed 3",
+        "[2/2] small, seed 4",
+    ]
+    row = table.read_text().splitlines()[-1]
+    assert row.startswith("| `small` | ")
+    assert row.endswith("| 3, 4 |")
+    assert (tmp_path / "curves.png").is_file()
+    scores = [
+        json.loads((tmp_path / f"small-seed{seed}" / "results.json").read_text())
+        for seed in (3, 4)
+    ]
+    assert scores[0]["scores"] != scores[1]["scores"]
+
+
+@pytest.mark.slow
+def test_in_the_background_it_can_be_stopped_and_goes_on(toy, tmp_path):
+    corpus = str(toy / "corpus")
+    arguments = ["pretrain-table", str(toy / "long.yaml"), "--corpus", corpus]
+    arguments += ["--seeds", "0", "--output-dir", str(tmp_path)]
+    run = tmp_path / "long-seed0" / "checkpoints"
+
+    def steps():
+        names = [path.name for path in run.glob("step_*")]
+        return max((int(name.removeprefix("step_")) for name in names), default=0)
+
+    def start_until(step):
+        pid, log = run_in_background(arguments, tmp_path)
+        until = time.monotonic() + 120
+        while steps() < step and time.monotonic() < until:
+            time.sleep(0.2)
+        assert steps() >= step, log.read_text()
+        return pid, log
+
+    pid, log = start_until(2)
+    again = subprocess.run(
+        [sys.executable, "-m", "keras_recbert.cli", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert again.returncode == 2
+    assert "Another process is at work in" in again.stderr
+    stop(pid)
+    reached = steps()
+    pid, log = start_until(reached + 2)
+    stop(pid)
+    text = (tmp_path / "long-seed0.log").read_text()
+    assert f"Going on after step {reached:,}." in text
+    assert log.read_text().splitlines() == ["[1/1] long, seed 0"] * 2
+
+
+def stop(pid):
+    """What `kill PID` does; the process of the run ends too."""
+    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    assert children
+    os.kill(pid, signal.SIGTERM)
+    os.waitpid(pid, 0)
+    until = time.monotonic() + 60
+    while any(pathlib.Path(f"/proc/{child}").exists() for child in children):
+        assert time.monotonic() < until
+        time.sleep(0.1)
