@@ -358,6 +358,7 @@ def test_epochs_differ_in_windows_masks_and_swaps(epochs):
     assert len(np.unique(y["bigram_shift"], axis=0)) > 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sequence_length", "objective"),
     [(8, "next_sentence"), (24, "next_sentence"), (9, "causal_lm"), (512, "causal_lm")],
@@ -439,6 +440,7 @@ def test_validation_is_the_same_each_time_and_spread_over_the_corpus():
     assert sum(len(y["next_sentence"]) for _, y, _ in whole) == number
 
 
+@pytest.mark.slow
 def test_evaluate_gives_the_mean_over_all_predictions():
     examples = make({"masked_lm": {}})
     (whole,) = examples.fixed_batches(11, 11).as_numpy_iterator()

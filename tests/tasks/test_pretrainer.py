@@ -326,6 +326,7 @@ def test_freezing_inside_fit(entries):
     model.freeze_next_sentence()  # again: nothing to do
 
 
+@pytest.mark.slow
 def test_momentum_goes_on_through_the_freeze():
     """The step after it equals one by hand from the slots of before."""
     model = make(ALL[5], dropout=0.0, num_layers=2)

@@ -9,8 +9,8 @@ def trained_model(seed):
     """A compiled model whose optimizer has taken a step."""
     keras.utils.set_random_seed(seed)
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
-    model.compile("adam", "mse")
-    model.fit(np.ones((4, 3)), np.full((4, 2), seed), verbose=0)
+    model.compile("adam")
+    model.optimizer.apply([v + seed for v in model.weights], model.trainable_variables)
     return model
 
 
