@@ -9,8 +9,8 @@ def save_pretraining_curves(path, runs, every, title):
     """Draws training loss, and validation perplexity by steps and by time.
 
     A line is the mean of the runs of one label, its band their smallest and largest
-    values. The perplexity is that of the first validation corpus in the logs; without
-    one, the cross-entropy of training takes its place.
+    values. Time is `training_seconds`. The perplexity is that of the first validation
+    corpus in the logs; without one, the cross-entropy of training takes its place.
 
     Args:
         path: str or path of the PNG; written under a temporary name, then renamed.
@@ -35,7 +35,9 @@ def save_pretraining_curves(path, runs, every, title):
     losses, by_step, by_time = figure.subplots(1, 3)
     for label, histories in runs.items():
         steps = every * np.arange(1, 1 + min(len(h["loss"]) for h in histories))
-        minutes = _stack(histories, "seconds", len(steps)).mean(axis=0) / 60
+        minutes = (
+            np.mean([training_seconds(h)[: len(steps)] for h in histories], 0) / 60
+        )
         for axis, x, name in (
             (losses, steps, "loss"),
             (by_step, steps, score),
@@ -54,14 +56,31 @@ def save_pretraining_curves(path, runs, every, title):
         axis.set_xlim(0, None)
         axis.grid(alpha=0.3)
     if score.endswith("perplexity"):
-        by_step.set_yscale("log")
-        by_time.set_yscale("log")
+        for axis in (by_step, by_time):
+            axis.set_yscale("log")
+            axis.yaxis.set_major_formatter("{x:g}")
+            axis.yaxis.set_minor_formatter("{x:g}")
     losses.legend(frameon=False, fontsize="small")
     figure.suptitle(title)
     path = pathlib.Path(path)
     temporary = path.with_name(f".{path.name}")
     figure.savefig(temporary, dpi=120, format="png")
     temporary.rename(path)
+
+
+def training_seconds(history):
+    """Seconds of training until each checkpoint, at the median pace of the run.
+
+    So that neither compilation, nor what else the machine did for a while, counts.
+
+    Args:
+        history: dict with `seconds`, those that have passed.
+
+    Returns:
+        float64 array, one value a checkpoint.
+    """
+    passed = np.diff(history["seconds"], prepend=0.0)
+    return np.median(passed) * np.arange(1, 1 + len(passed))
 
 
 def _score(history):

@@ -10,9 +10,14 @@ import statistics
 import subprocess
 import sys
 
+import numpy as np
 import yaml
 
 from keras_recbert.config import PretrainingConfig, read_recipe
+from keras_recbert.train.pretraining_curves import (
+    save_pretraining_curves,
+    training_seconds,
+)
 
 
 def pretrain_table(recipes, seeds, output_dir, **options):
@@ -122,8 +127,6 @@ def _run(config, run):
 
 
 def _report(folder, configs, seeds):
-    from keras_recbert.train.pretraining_curves import save_pretraining_curves
-
     runs = {}
     for name in configs:
         paths = [folder / f"{name}-seed{seed}" / "results.json" for seed in seeds]
@@ -145,6 +148,8 @@ def _report(folder, configs, seeds):
 def make_table(runs):
     """A Markdown table: a row a recipe, mean and range over its seeds.
 
+    The training loss is read twice: at the end, and when the quickest run ended.
+
     Args:
         runs: dict of name to a list of the dicts in `results.json`, one a seed.
 
@@ -160,7 +165,13 @@ def make_table(runs):
             if key.endswith(("_perplexity", "_accuracy"))
         )
     )
+    times = {
+        name: [training_seconds(results["history"]) for results in found]
+        for name, found in runs.items()
+    }
+    shortest = min((one[-1] for found in times.values() for one in found), default=0)
     header = ["recipe", "encoder parameters", "s/step", "training loss"]
+    header.append(f"after {shortest / 60:.1f} minutes")
     header += [key.removeprefix("val_").replace("_", " ") for key in scores]
     rows = [[*header, "seeds"], ["---"] * (len(header) + 1)]
     for name, found in runs.items():
@@ -169,6 +180,13 @@ def make_table(runs):
             f"{found[0]['num_parameters']:,}",
             f"{statistics.median(r['seconds_per_step'] for r in found):.3f}",
             _spread([r["history"]["loss"][-1] for r in found], 3),
+            _spread(
+                [
+                    np.interp(shortest, seconds, r["history"]["loss"])
+                    for seconds, r in zip(times[name], found, strict=True)
+                ],
+                3,
+            ),
         ]
         for key in scores:
             values = [r["scores"][key] for r in found if key in r["scores"]]

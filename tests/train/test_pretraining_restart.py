@@ -8,12 +8,12 @@ import subprocess
 import sys
 import time
 
-import keras
 import numpy as np
 import pytest
 import yaml
 from toy_texts import FILLERS, VOCABULARY
 
+import keras_recbert
 from keras_recbert.data.prepare import prepare
 
 pytestmark = pytest.mark.slow
@@ -82,7 +82,7 @@ def wait_for(process, path):
 
 
 def weights_of(folder):
-    model = keras.models.load_model(folder / "model.keras")
+    model = keras_recbert.load(folder / "model.keras")
     return {weight.path: weight.numpy() for weight in model.weights}
 
 

@@ -63,7 +63,7 @@ def config(corpus, tmp_path):
 
 
 def weights_of(config):
-    model = keras.models.load_model(f"{config.output_dir}/model.keras")
+    model = keras_recbert.load(f"{config.output_dir}/model.keras")
     return {weight.path: weight.numpy() for weight in model.weights}
 
 

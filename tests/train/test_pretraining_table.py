@@ -14,7 +14,10 @@ import yaml
 from toy_texts import FILLERS, VOCABULARY
 
 from keras_recbert.data.prepare import prepare
-from keras_recbert.train.pretraining_curves import save_pretraining_curves
+from keras_recbert.train.pretraining_curves import (
+    save_pretraining_curves,
+    training_seconds,
+)
 from keras_recbert.train.pretraining_table import (
     make_table,
     pretrain_table,
@@ -22,11 +25,11 @@ from keras_recbert.train.pretraining_table import (
 )
 
 
-def results(seed, loss, perplexity, **scores):
+def results(seed, loss, perplexity, seconds=(60.0, 120.0), **scores):
     return {
         "num_parameters": 1234567,
         "seconds_per_step": 0.25,
-        "history": {"loss": [9.0, loss]},
+        "history": {"loss": [9.0, loss], "seconds": seconds},
         "scores": {"val_books_masked_lm_perplexity": perplexity, **scores},
         "config": {"seed": seed},
     }
@@ -34,22 +37,29 @@ def results(seed, loss, perplexity, **scores):
 
 def test_a_row_is_the_mean_of_the_seeds_and_their_range():
     accuracy = {"val_books_next_sentence_accuracy": 0.75, "val_books_loss": 4.0}
+    slow = (80.0, 160.0)
     table = make_table(
         {
             "bert": [results(0, 5.0, 100.0), results(1, 6.0, 200.0)],
-            "lower": [results(0, 5.5, 120.0, **accuracy)],
+            "lower": [results(0, 5.0, 120.0, slow, **accuracy)],
         }
     )
     header, _, bert, lower = table.splitlines()
     assert header == (
-        "| recipe | encoder parameters | s/step | training loss | books masked lm "
-        "perplexity | books next sentence accuracy | seeds |"
+        "| recipe | encoder parameters | s/step | training loss | after 2.0 minutes "
+        "| books masked lm perplexity | books next sentence accuracy | seeds |"
     )
     assert bert == (
-        "| `bert` | 1,234,567 | 0.250 | 5.500 (5.000–6.000) | 150.0 (100.0–200.0) | – "
-        "| 0, 1 |"
+        "| `bert` | 1,234,567 | 0.250 | 5.500 (5.000–6.000) | 5.500 (5.000–6.000) "
+        "| 150.0 (100.0–200.0) | – | 0, 1 |"
     )
-    assert lower == "| `lower` | 1,234,567 | 0.250 | 5.500 | 120.0 | 75.0 | 0 |"
+    # Half-way between its checkpoints, which are 80 seconds apart.
+    assert lower == "| `lower` | 1,234,567 | 0.250 | 5.000 | 7.000 | 120.0 | 75.0 | 0 |"
+
+
+def test_a_pause_and_compilation_do_not_count_as_training():
+    history = {"seconds": [50.0, 60.0, 70.0, 1000.0, 1010.0]}
+    np.testing.assert_allclose(training_seconds(history), [10, 20, 30, 40, 50])
 
 
 def test_curves_are_drawn_of_runs_of_unequal_length(tmp_path):

@@ -1,0 +1,123 @@
+"""`recbert pretrain` on two workers of this machine, stopped and started again."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import yaml
+from toy_texts import FILLERS, VOCABULARY
+
+import keras_recbert
+from keras_recbert.data.prepare import prepare
+
+pytestmark = pytest.mark.slow
+
+RECIPE = {
+    "model": "bert_tiny",
+    "objectives": {"masked_lm": {"concatenate": "cls"}, "next_sentence": {"layer": 1}},
+    "steps": 60,
+    "checkpoint_every": 20,
+    "batch_size": 8,
+    "accumulation": 2,
+    "sequence_length": 24,
+    "warmup_steps": 10,
+    "learning_rate": 3e-3,
+    "dropout": 0.0,  # of which each device draws its own
+    "validation_examples": 8,
+    "overrides": {"num_layers": 2, "hidden_dim": 32, "num_heads": 2},
+}
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    rng = np.random.default_rng(0)
+    sentences = [" ".join(rng.choice(FILLERS, 3 + i % 9)) + "." for i in range(200)]
+    blocks = ["\n".join(sentences[i : i + 20]) for i in range(0, 200, 20)]
+    (tmp_path / "toy.txt").write_text("\n\n".join(blocks))
+    corpus = str(tmp_path / "corpus")
+    prepare([tmp_path / "toy.txt"], corpus, vocabulary=VOCABULARY, sentences="lines")
+    path = tmp_path / "recipe.yaml"
+    path.write_text(
+        yaml.safe_dump({**RECIPE, "corpus": corpus, "validation": {"toy": corpus}})
+    )
+    return path
+
+
+def start(recipe, folder, *flags, **environment):
+    command = [sys.executable, "-m", "keras_recbert.cli", "pretrain"]
+    command += ["--recipe", str(recipe), "--output-dir", str(folder), *flags]
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, **environment},
+    )
+
+
+def start_workers(recipe, folder):
+    """Two processes that find each other on free ports of this machine."""
+    with socket.socket() as one, socket.socket() as other:
+        one.bind(("localhost", 0))
+        other.bind(("localhost", 0))
+        ports = [one.getsockname()[1], other.getsockname()[1]]
+    cluster = {"worker": [f"localhost:{port}" for port in ports]}
+    return [
+        start(
+            recipe,
+            folder,
+            *("--strategy", "multi_worker"),
+            TF_CONFIG=json.dumps(
+                {"cluster": cluster, "task": {"type": "worker", "index": index}}
+            ),
+        )
+        for index in range(2)
+    ]
+
+
+def finish(processes):
+    outputs = [process.communicate(timeout=600)[0] for process in processes]
+    for process, output in zip(processes, outputs, strict=True):
+        assert process.returncode == 0, output[-3000:]
+    return outputs
+
+
+def weights_of(folder):
+    model = keras_recbert.load(folder / "model.keras")
+    return {weight.path: weight.numpy() for weight in model.weights}
+
+
+def test_workers_equal_one_device_and_go_on_where_they_were(recipe, tmp_path):
+    finish([start(recipe, tmp_path / "one")])
+    outputs = finish(start_workers(recipe, tmp_path / "two"))
+    assert "Done. The results are with the chief." not in outputs[0]
+    assert "Done. The results are with the chief." in outputs[1]
+    one, two = weights_of(tmp_path / "one"), weights_of(tmp_path / "two")
+    for path, value in one.items():
+        np.testing.assert_allclose(two[path], value, atol=1e-5, err_msg=path)
+    results = [
+        json.loads((tmp_path / name / "results.json").read_text())
+        for name in ("one", "two")
+    ]
+    assert results[0]["scores"].keys() == results[1]["scores"].keys()
+    for name, score in results[0]["scores"].items():
+        assert results[1]["scores"][name] == pytest.approx(score, rel=1e-3), name
+
+    killed = start_workers(recipe, tmp_path / "killed")
+    first = tmp_path / "killed" / "checkpoints" / "step_00000020"
+    while not first.is_dir():
+        assert killed[0].poll() is None, killed[0].communicate()[0][-3000:]
+        time.sleep(0.02)
+    for process in killed:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    outputs = finish(start_workers(recipe, tmp_path / "killed"))
+    assert all("Going on after step " in output for output in outputs)
+    for path, value in weights_of(tmp_path / "killed").items():
+        np.testing.assert_array_equal(value, two[path], err_msg=path)
