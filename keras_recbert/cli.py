@@ -2,7 +2,10 @@
 
 import argparse
 import inspect
+import itertools
 import os
+import shlex
+import signal
 import sys
 from typing import Annotated, Literal
 
@@ -111,7 +114,8 @@ def prepare(
         tfds_data_dir: Where TensorFlow Datasets keeps its files.
         num_shards: Files to write.
         num_workers: Processes; the files are the same.
-        beam_options: Options of Apache Beam, such as '--runner=FlinkRunner ...'.
+        beam_options: Options of Apache Beam, after an equals sign:
+            --beam-options='--runner=FlinkRunner ...'.
         overwrite: Replace a corpus that is there.
     """
     from keras_recbert.data.prepare import prepare
@@ -125,7 +129,7 @@ def prepare(
     print(
         f"{measured['tokens_per_second']:,} word pieces a second, "
         f"{measured['seconds']:.1f} seconds. Train on it: recbert pretrain --corpus "
-        f"{output_dir}"
+        f"{shlex.quote(output_dir)}"
     )
 
 
@@ -133,7 +137,8 @@ def pretrain(config: Annotated[PretrainingConfig, arg(name="")]):
     """Pre-trains an encoder on a corpus that `recbert prepare` wrote.
 
     `--recipe FILE` takes the options from a YAML file; options beside it replace
-    the file's. The same command goes on with a run that was stopped.
+    the file's, but for entries of objectives and overrides that the file lacks: write
+    those into it. The same command goes on with a run that was stopped.
     """
     from keras_recbert.train.pretraining_run import pretrain
 
@@ -153,7 +158,7 @@ def pretrain(config: Annotated[PretrainingConfig, arg(name="")]):
 def pretrain_table(
     recipes: Annotated[Positional[list[str]], arg(metavar="RECIPE [RECIPE ...]")],
     corpus: str,
-    validation: dict[str, str] = {},  # noqa: B006
+    validation: dict[str, str] | None = None,
     seeds: list[int] = [0, 1, 2],  # noqa: B006
     output_dir: str = "runs/pretraining",
     background: bool = False,
@@ -166,21 +171,29 @@ def pretrain_table(
     Args:
         recipes: YAML files, such as configs/pretraining/*.yaml.
         corpus: Folder written by `recbert prepare`.
-        validation: Names of other prepared folders, such as books DIR.
+        validation: Names of other prepared folders, such as books DIR; by default
+            those of each recipe.
         seeds: Seeds of each recipe.
         output_dir: Folder of the runs, table.md and curves.png.
         background: Return at once; the output goes to log.txt in the folder.
     """
-    from keras_recbert.train.pretraining_table import pretrain_table, run_in_background
+    from keras_recbert.train.pretraining_table import (
+        plan_table,
+        pretrain_table,
+        run_in_background,
+    )
 
+    options = {"corpus": corpus, **_given(validation=validation)}
     if background:
-        arguments = [one for one in sys.argv[1:] if one != "--background"]
+        plan_table(recipes, seeds, output_dir, **options)
+        arguments = ["pretrain-table", *recipes, "--corpus", corpus]
+        if validation is not None:
+            arguments += ["--validation", *itertools.chain(*validation.items())]
+        arguments += ["--seeds", *map(str, seeds), "--output-dir", output_dir]
         pid, log = run_in_background(arguments, output_dir)
         print(f"Process {pid} is at work; its output goes to {log}. Stop: kill {pid}")
         return
-    table = pretrain_table(
-        recipes, seeds, output_dir, corpus=corpus, validation=validation
-    )
+    table = pretrain_table(recipes, seeds, output_dir, **options)
     print(f"Wrote {table} and curves.png beside it.")
     print(table.read_text(encoding="utf-8"))
 
@@ -202,8 +215,8 @@ def export(
     loaded = keras_recbert.load(model)
     if not hasattr(loaded, "export_savedmodel"):
         raise ValueError(
-            f"{model} holds an encoder without a head, which answers nothing. Train "
-            "one first: recbert finetune --weights."
+            f"{model} holds an encoder without a head for a task, which answers "
+            "nothing. Train one first: recbert finetune --weights."
         )
     loaded.export_savedmodel(output, num_texts=num_texts, overwrite=overwrite)
     is_pair = (num_texts or loaded.num_texts) == 2
@@ -449,6 +462,15 @@ def main(argv=None):
                 description="Recurrent BERTs for Keras 3: build, train, export, serve.",
                 args=argv or ["--help"],
             )
+    except KeyboardInterrupt:
+        if os.environ.get("RECBERT_TRACEBACK"):
+            raise
+        print(
+            "\nrecbert: stopped. The same command goes on with a run of finetune, "
+            "pretrain or pretrain-table.",
+            file=sys.stderr,
+        )
+        return 128 + signal.SIGINT
     except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
         if os.environ.get("RECBERT_TRACEBACK"):
             raise

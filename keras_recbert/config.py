@@ -1,6 +1,7 @@
 """What a training run is, as data: a recipe file or the flags of a command."""
 
 import dataclasses
+import math
 
 from keras_recbert.mappings import from_mapping, read_yaml
 from keras_recbert.objectives import read_objectives
@@ -211,13 +212,17 @@ class PretrainingConfig:
             "validation_examples",
         ):
             _check(getattr(self, name) >= 1, self, name, "at least 1")
-        _check(self.learning_rate > 0, self, "learning_rate", "above 0")
+        rate = self.learning_rate
+        _check(0 < rate < math.inf, self, "learning_rate", "above 0 and finite")
+        _check(0 <= self.seed < 2**32, self, "seed", "from 0 to 2**32 - 1")
         within = 0 <= self.warmup_steps <= self.steps
         _check(within, self, "warmup_steps", f"from 0 to steps={self.steps}")
         for name in ("beta_1", "beta_2", "dropout"):
             _check(0 <= getattr(self, name) < 1, self, name, "in [0, 1)")
-        _check(self.epsilon > 0, self, "epsilon", "above 0")
-        _check(self.weight_decay >= 0, self, "weight_decay", "at least 0")
+        finite = 0 < self.epsilon < math.inf
+        _check(finite, self, "epsilon", "above 0 and finite")
+        finite = 0 <= self.weight_decay < math.inf
+        _check(finite, self, "weight_decay", "at least 0 and finite")
         norm, momentum = self.clipnorm, self.ema_momentum
         _check(norm is None or norm > 0, self, "clipnorm", "above 0")
         averages = momentum is None or 0 < momentum < 1
@@ -227,8 +232,6 @@ class PretrainingConfig:
         _check(self.precision in PRECISIONS, self, "precision", " or ".join(PRECISIONS))
         valid = (*STRATEGIES, "multi_worker")
         _check(self.strategy in valid, self, "strategy", " or ".join(valid))
-        if self.optimizer == "adadelta" and momentum is not None:
-            _check(self.accumulation == 1, self, "accumulation", "1 for an average")
         self.checkpoint_every = min(self.checkpoint_every, self.steps)
         if self.steps % self.checkpoint_every:
             raise ValueError(
@@ -243,6 +246,12 @@ class PretrainingConfig:
                     "`accumulation` must divide the batches. Received: accumulation="
                     f"{self.accumulation} and {batch_size} examples of {length} word "
                     "pieces a step."
+                )
+        for name in ("dropout", "gradient_checkpointing", "weights"):
+            if name in self.overrides:
+                raise ValueError(
+                    f"`{name}` is an option of its own. Received: it in overrides="
+                    f"{self.overrides!r}. Write it beside overrides."
                 )
         read_objectives(self.objectives)  # raises what is wrong with them
 
@@ -277,6 +286,22 @@ class PretrainingConfig:
     def run_dir(self):
         """Folder of the run."""
         return self.output_dir or f"runs/pretrain-{self.model}-seed{self.seed}"
+
+    def changes(self, stopped):
+        """What must be the same to go on with a run, and is not.
+
+        Args:
+            stopped: dict of the fields of that run, as JSON gives them back.
+
+        Returns:
+            str such as `steps=10 (now 20)`; empty if nothing stands against it.
+        """
+        free = ("output_dir", "keep_checkpoints", "strategy")
+        return ", ".join(
+            f"{name}={stopped.get(name)!r} (now {value!r})"
+            for name, value in dataclasses.asdict(self).items()
+            if name not in free and stopped.get(name) != value
+        )
 
 
 PRECISIONS = ("auto", "float32", "bfloat16")

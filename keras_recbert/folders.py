@@ -1,8 +1,51 @@
 """Folders that appear whole or not at all."""
 
 import contextlib
+import fcntl
+import os
 import pathlib
 import tempfile
+
+
+def check_place(folder):
+    """Checks that a folder is there, or can be made, and takes files.
+
+    Raises:
+        FileExistsError: if a file, or a link to nothing, is in the way.
+        PermissionError: if nothing may be written there.
+    """
+    folder = pathlib.Path(folder)
+    for parent in folder.parents:
+        if parent.exists() and not parent.is_dir():
+            raise FileExistsError(f"{folder} cannot be written: {parent} is a file.")
+    if folder.is_symlink() and not folder.exists():
+        raise FileExistsError(f"{folder} is a link to something that is not there.")
+    if folder.exists() and not folder.is_dir():
+        raise FileExistsError(f"{folder} is a file. Choose another folder.")
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise PermissionError(
+            f"{folder} cannot be written: {there} takes no files of this user. Choose "
+            "another folder."
+        )
+
+
+@contextlib.contextmanager
+def locked_folder(folder):
+    """Keeps a folder, which is there, for this process until the block or it ends.
+
+    Raises:
+        RuntimeError: if another process has it.
+    """
+    with open(pathlib.Path(folder) / ".lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RuntimeError(
+                f"Another process is at work in {folder}. Wait for it, stop it first, "
+                "or choose another folder."
+            ) from None
+        yield
 
 
 def check_folder(folder, files, overwrite=False):
@@ -16,15 +59,10 @@ def check_folder(folder, files, overwrite=False):
 
     Raises:
         FileExistsError: if it may not.
+        PermissionError: as `check_place`.
     """
     folder = pathlib.Path(folder)
-    for parent in folder.parents:
-        if parent.exists() and not parent.is_dir():
-            raise FileExistsError(f"{folder} cannot be written: {parent} is a file.")
-    if folder.is_symlink() and not folder.exists():
-        raise FileExistsError(f"{folder} is a link to something that is not there.")
-    if folder.exists() and not folder.is_dir():
-        raise FileExistsError(f"{folder} is a file. Choose another folder.")
+    check_place(folder)
     held = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
     if not held:
         return

@@ -19,9 +19,12 @@ def read_yaml(path):
 
     path = pathlib.Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"There is no recipe {path}.")
+        is_folder = " It is a folder." if path.is_dir() else ""
+        raise FileNotFoundError(f"There is no recipe {path}.{is_folder}")
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not UTF-8: {error}.") from error
     except yaml.YAMLError as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"{path}: not valid YAML: {reason}.") from error
@@ -67,8 +70,14 @@ def from_mapping(cls, values, where):
 
 def _is_of(value, kind):
     kinds = typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
-    if any(typing.get_origin(kind) is dict for kind in kinds):
-        return isinstance(value, dict) and all(isinstance(key, str) for key in value)
+    for kind in kinds:
+        if typing.get_origin(kind) is dict:
+            key_type, value_type = typing.get_args(kind)
+            return isinstance(value, dict) and all(
+                isinstance(key, key_type) and _is_of(one, value_type)
+                for key, one in value.items()
+            )
+    kinds = tuple(typing.get_origin(kind) or kind for kind in kinds)
     if isinstance(value, bool):  # which Python takes for an int
         return bool in kinds
     if isinstance(value, int) and float in kinds:

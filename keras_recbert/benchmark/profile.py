@@ -22,7 +22,7 @@ from keras_recbert.builder import encoder_arguments
 from keras_recbert.layers.common import check_positive
 from keras_recbert.models.backbone import RecBertBackbone
 from keras_recbert.ops.implementation import accelerators
-from keras_recbert.tasks.adamw import AdamW
+from keras_recbert.tasks.optimizers import AdamW
 from keras_recbert.train.precision import POLICIES
 
 COLUMNS = ("op", "milliseconds", "calls", "share", "is_matrix_product")

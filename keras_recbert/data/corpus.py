@@ -33,6 +33,7 @@ class Corpus:
         lowercase: bool. Whether the text was lower-cased.
         strip_accents: bool or None, as for `WordPieceTokenizer`.
         path: `pathlib.Path` of the folder.
+        sha256: str. Sum of the sums of vocabulary and shards: which text it is.
     """
 
     token_ids: np.ndarray
@@ -42,6 +43,7 @@ class Corpus:
     lowercase: bool
     strip_accents: bool | None
     path: pathlib.Path
+    sha256: str = ""
 
 
 def load_corpus(folder, check=True):
@@ -96,15 +98,34 @@ def load_corpus(folder, check=True):
         options["lowercase"],
         options["strip_accents"],
         folder,
+        corpus_sha256(folder),
     )
+
+
+def corpus_sha256(folder):
+    """Which text a corpus is: a sum of the sums of its vocabulary and shards.
+
+    Args:
+        folder: path of a folder that `recbert prepare` wrote.
+
+    Returns:
+        str. Read from corpus.json, so that it takes no time.
+
+    Raises:
+        FileNotFoundError, ValueError: as `load_corpus`.
+    """
+    description = _read_description(pathlib.Path(folder))
+    sums = [part["sha256"] for part in description["shards"]]
+    sums.append(description["vocabulary"]["sha256"])
+    return hashlib.sha256(" ".join(sums).encode()).hexdigest()
 
 
 def _read_description(folder):
     path = folder / DESCRIPTION
     if not folder.is_dir():
+        there = "this is a file" if folder.exists() else "there is no such folder"
         raise FileNotFoundError(
-            f"No corpus at {folder}: there is no such folder. Make one:"
-            " recbert prepare."
+            f"No corpus at {folder}: {there}. Make one: recbert prepare."
         )
     if not path.is_file():
         raise FileNotFoundError(

@@ -182,7 +182,7 @@ def prepare(
                 "seconds": round(time.monotonic() - started, 2),
             },
         }
-        text = json.dumps(description, indent=2, ensure_ascii=False)
+        text = json.dumps(description, indent=2)  # names may be no UTF-8
         (folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
     return description
 

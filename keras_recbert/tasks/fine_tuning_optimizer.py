@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_recbert.tasks.adamw import AdamW
+from keras_recbert.tasks.optimizers import AdamW
 
 # Parts of the names of weights that are neither matrices nor tables.
 NOT_DECAYED = ["bias", "gamma", "beta", "alpha"]

@@ -62,6 +62,17 @@ class TokenAccuracy(_Counted, keras.metrics.MeanMetricWrapper):
         return {"name": self.name, "dtype": self.dtype}
 
 
+@keras.saving.register_keras_serializable("keras_recbert")
+class TokenBinaryCrossentropy(_Counted, keras.metrics.MeanMetricWrapper):
+    """Mean binary cross-entropy of one logit an element over the real elements."""
+
+    def __init__(self, name="cross_entropy", dtype=None):
+        super().__init__(TokenCrossentropy().call, name=name, dtype=dtype)
+
+    def get_config(self):
+        return {"name": self.name, "dtype": self.dtype}
+
+
 def _is_right(y_true, y_pred):
     said = ops.cast(ops.greater(y_pred, 0), "float32")
     return ops.cast(ops.equal(ops.cast(y_true, "float32"), said), "float32")
@@ -76,17 +87,14 @@ def loss_of(name):
 
 def metrics_of(name, prefix=""):
     """Metrics of an objective, from logits; their names start with `prefix`."""
-    accuracy = f"{prefix}accuracy"
-    match name:
-        case "bigram_shift":
-            return [
-                TokenAccuracy(name=accuracy),
-                CountedAUC(from_logits=True, name=f"{prefix}auc"),
-            ]
-        case "next_sentence":
-            return [CountedAccuracy(name=accuracy)]
-        case "masked_lm" | "causal_lm":
-            return [
-                CountedAccuracy(name=accuracy),
-                CountedCrossentropy(from_logits=True, name=f"{prefix}cross_entropy"),
-            ]
+    accuracy, cross_entropy = f"{prefix}accuracy", f"{prefix}cross_entropy"
+    if name == "bigram_shift":
+        return [
+            TokenAccuracy(name=accuracy),
+            CountedAUC(from_logits=True, name=f"{prefix}auc"),
+            TokenBinaryCrossentropy(name=cross_entropy),
+        ]
+    return [
+        CountedAccuracy(name=accuracy),
+        CountedCrossentropy(from_logits=True, name=cross_entropy),
+    ]

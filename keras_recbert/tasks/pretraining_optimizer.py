@@ -1,12 +1,10 @@
 """The optimizers that the papers pre-train with."""
 
-import keras
-
-from keras_recbert.tasks.adamw import AdamW
 from keras_recbert.tasks.fine_tuning_optimizer import (
     NOT_DECAYED,
     WarmupLinearDecay,
 )
+from keras_recbert.tasks.optimizers import Adadelta, AdamW
 
 
 def pretraining_optimizer(config):
@@ -42,7 +40,7 @@ def pretraining_optimizer(config):
     if config.ema_momentum is not None:
         arguments |= {"use_ema": True, "ema_momentum": config.ema_momentum}
     if config.optimizer == "adadelta":
-        optimizer = keras.optimizers.Adadelta(schedule, rho=config.beta_1, **arguments)
+        optimizer = Adadelta(schedule, rho=config.beta_1, **arguments)
     else:
         optimizer = AdamW(
             schedule,

@@ -38,7 +38,7 @@ class EpochLogs(keras.callbacks.Callback):
     """Keeps the logs of all epochs in a CSV file, across a stop too.
 
     `keras.callbacks.CSVLogger` adds a column `val_...` for every score, and does not
-    read back what it wrote before a stop. Put this one before `BackupAndRestore`.
+    read back what it wrote before a stop. Put this one before what keeps them.
 
     Args:
         path: path of the CSV, one row an epoch; written whole, then renamed.
@@ -100,8 +100,15 @@ class EpochSeeds(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch, logs=None):
         for variable, (seed, counter) in self._first:
-            # More steps than any epoch has between the counters of two epochs.
-            variable.assign([seed, (int(counter) + epoch * 2**24) % 2**32])
+            # More steps than any epoch has between the counters of two epochs, and
+            # another seed when the counters come round, after 256 epochs.
+            turns, place = divmod(epoch, 256)
+            variable.assign(
+                [
+                    (int(seed) + turns * 0x9E3779B1) % 2**32,
+                    (int(counter) + place * 2**24) % 2**32,
+                ]
+            )
 
 
 class TrainingLoss(keras.callbacks.Callback):

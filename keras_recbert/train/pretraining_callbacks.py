@@ -1,32 +1,34 @@
 """Callbacks of a pre-training run, whose epochs end at checkpoints."""
 
 import math
-import statistics
 import time
 
 import keras
+import numpy as np
 
 
 class IntervalScores(keras.callbacks.Callback):
     """Adds speed and validation scores to the logs of an epoch. Put it first.
 
     `seconds` are those of training since the run began, without validation and
-    checkpoints; `tokens_per_second` counts all positions of the batches. Of each
-    validation corpus there are the means of `model.evaluate` as `val_NAME_...`, and
-    the perplexity `exp(cross_entropy)` of masked_lm or causal_lm.
+    checkpoints; `tokens_per_second` counts all positions of the batches, and
+    `seconds_per_step` is the median. Scores of the validation corpora are those of
+    `evaluate`.
 
     Args:
         validation: dict of name to a dataset for `model.evaluate`.
         tokens: function of an epoch to the positions of its batches.
         seconds: float. Seconds of the epochs before.
+        parts: int. Batches of an optimizer step.
     """
 
-    def __init__(self, validation, tokens, seconds=0.0):
+    def __init__(self, validation, tokens, seconds=0.0, parts=1):
         super().__init__()
         self.validation = validation
         self.tokens = tokens
         self.seconds = seconds
-        self.step_seconds = []
+        self.parts = parts
+        self._part_seconds = []
 
     def on_epoch_begin(self, epoch, logs=None):
         self._begin = time.perf_counter()
@@ -35,29 +37,68 @@ class IntervalScores(keras.callbacks.Callback):
         self._batch_begin = time.perf_counter()
 
     def on_train_batch_end(self, batch, logs=None):
-        self.step_seconds.append(time.perf_counter() - self._batch_begin)
+        self._part_seconds.append(time.perf_counter() - self._batch_begin)
 
     def on_epoch_end(self, epoch, logs=None):
         elapsed = time.perf_counter() - self._begin
         self.seconds += elapsed
         logs["seconds"] = self.seconds
         logs["tokens_per_second"] = self.tokens(epoch) / elapsed
-        logs["seconds_per_step"] = statistics.median(self.step_seconds)
-        self.step_seconds = []
+        steps = np.reshape(self._part_seconds, (-1, self.parts)).sum(axis=1)
+        logs["seconds_per_step"] = float(np.median(steps))
+        self._part_seconds = []
         logs |= evaluate(self.model, self.validation)
 
 
 def evaluate(model, validation):
-    """Scores of a model on validation corpora: a dict of `val_NAME_SCORE`."""
+    """Scores of a model on validation corpora: a dict of `val_NAME_SCORE`.
+
+    `loss`, and of each objective means over all its predictions, such as
+    `masked_lm_cross_entropy`; of masked_lm and causal_lm `exp` of it, the perplexity.
+    (The losses of single objectives, which Keras averages over batches of whatever
+    size, are left out.)
+
+    Args:
+        model: compiled `Pretrainer`.
+        validation: dict of name to a dataset for `model.evaluate`.
+    """
     scores = {}
     for name, batches in validation.items():
         found = model.evaluate(batches, verbose=0, return_dict=True)
         for key, value in found.items():
+            if key.endswith("_loss"):
+                continue
             scores[f"val_{name}_{key}"] = value
-            if key.endswith("cross_entropy"):
+            if key.endswith("lm_cross_entropy"):
                 key = key.replace("cross_entropy", "perplexity")
                 scores[f"val_{name}_{key}"] = math.exp(min(value, 700.0))
     return scores
+
+
+class StopAtNaN(keras.callbacks.Callback):
+    """Ends a run whose loss is no number. Put it before `SaveCheckpoints`.
+
+    Args:
+        checkpoints: `keras_recbert.train.checkpoints.Checkpoints`.
+
+    Raises:
+        RuntimeError: when an epoch ends with such a loss.
+    """
+
+    def __init__(self, checkpoints):
+        super().__init__()
+        self.checkpoints = checkpoints
+
+    def on_epoch_end(self, epoch, logs=None):
+        if math.isfinite(logs["loss"]):
+            return
+        steps = self.checkpoints.steps()
+        held = f"The checkpoint of step {steps[-1]} is kept. " if steps else ""
+        raise RuntimeError(
+            f"Training has diverged: the loss is {logs['loss']} after step "
+            f"{int(self.model.optimizer.iterations)}. {held}Start anew in another "
+            "folder with a lower learning_rate, more warmup_steps or a lower clipnorm."
+        )
 
 
 class FreezeNextSentence(keras.callbacks.Callback):

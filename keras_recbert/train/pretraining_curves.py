@@ -10,13 +10,13 @@ def save_pretraining_curves(path, runs, every, title):
 
     A line is the mean of the runs of one label, its band their smallest and largest
     values. Time is `training_seconds`. The perplexity is that of the first validation
-    corpus in the logs; without one, the cross-entropy of training takes its place.
+    corpus in the logs; where a run has none, the loss takes its place for all.
 
     Args:
         path: str or path of the PNG; written under a temporary name, then renamed.
         runs: dict of label to a list of histories: dicts of name to list of values,
             one a checkpoint, as `results.json` has them.
-        every: int. Steps between two checkpoints.
+        every: dict of label to int. Steps between two checkpoints.
         title: str.
 
     Raises:
@@ -29,12 +29,11 @@ def save_pretraining_curves(path, runs, every, title):
             'The curves need matplotlib: pip install "keras_recbert[train]".'
         ) from error
 
-    first = next(iter(runs.values()))[0]
-    score = _score(first)
+    score = _score([history for histories in runs.values() for history in histories])
     figure = Figure(figsize=(13, 4.2), layout="constrained")
     losses, by_step, by_time = figure.subplots(1, 3)
     for label, histories in runs.items():
-        steps = every * np.arange(1, 1 + min(len(h["loss"]) for h in histories))
+        steps = every[label] * np.arange(1, 1 + min(len(h["loss"]) for h in histories))
         minutes = (
             np.mean([training_seconds(h)[: len(steps)] for h in histories], 0) / 60
         )
@@ -83,11 +82,11 @@ def training_seconds(history):
     return np.median(passed) * np.arange(1, 1 + len(passed))
 
 
-def _score(history):
-    for name in history:
-        if name.startswith("val_") and name.endswith("perplexity"):
-            return name
-    return next((n for n in history if n.endswith("cross_entropy")), "loss")
+def _score(histories):
+    """Name of a score that all runs have."""
+    shared = [n for n in histories[0] if all(n in other for other in histories)]
+    perplexities = [n for n in shared if n.startswith("val_") and "perplexity" in n]
+    return (perplexities or ["loss"])[0]
 
 
 def _stack(histories, name, length):

@@ -1,5 +1,6 @@
 """One pre-training run: from a prepared corpus to an encoder and its curves."""
 
+import contextlib
 import dataclasses
 import pathlib
 import sys
@@ -9,8 +10,10 @@ import numpy as np
 import tensorflow as tf
 
 import keras_recbert
+from keras_recbert.convert.preset_files import FILES as PRESET_FILES
 from keras_recbert.data.corpus import load_corpus
 from keras_recbert.data.pretraining_examples import PretrainingExamples
+from keras_recbert.folders import check_folder, check_place, locked_folder
 from keras_recbert.objectives import read_objectives
 from keras_recbert.tasks.pretraining_optimizer import pretraining_optimizer
 from keras_recbert.train.callbacks import EpochLogs, EpochSeeds
@@ -26,6 +29,7 @@ from keras_recbert.train.pretraining_callbacks import (
     FreezeNextSentence,
     IntervalScores,
     SaveCheckpoints,
+    StopAtNaN,
     evaluate,
 )
 from keras_recbert.train.pretraining_curves import save_pretraining_curves
@@ -42,6 +46,7 @@ def pretrain(config):
     `keras_recbert.load` and `weights=`), `model.keras` (heads too), `history.csv`,
     `pretraining_curves.png`, `tensorboard/`, `results.json` and `checkpoints/`, from
     which the same command goes on after a stop: to the same weights, bit for bit.
+    `keras_recbert.load` reads `model.keras`, too.
 
     Args:
         config: `PretrainingConfig`.
@@ -54,6 +59,8 @@ def pretrain(config):
         ValueError: if options do not fit each other, the corpora or the encoder, or
             the folder holds a run with others; before anything is written.
         OSError: if something cannot be read or written; the last checkpoint is whole.
+        RuntimeError: if another process works in the folder, or the loss is NaN; of
+            several workers, if one is lost.
     """
     if config.corpus is None:
         raise ValueError(
@@ -68,16 +75,21 @@ def pretrain(config):
 
 def _pretrain(config, strategy):
     folder = pathlib.Path(config.run_dir())
+    check_place(folder)
+    check_folder(folder / "preset", PRESET_FILES, overwrite=True)
     checkpoints = Checkpoints(folder / "checkpoints", config.keep_checkpoints)
-    started = _check_same_run(checkpoints.read_state(), config, folder)
     objectives = read_objectives(config.objectives)
     corpus = load_corpus(config.corpus)
+    held_out = _load_validation(config, corpus)
+    sums = {name: one.sha256 for name, one in held_out.items()}
+    sums = {"corpus": corpus.sha256, "validation": sums}
+    started = _check_same_run(checkpoints.read_state(), config, sums, folder)
     phases = [
         (PretrainingExamples(corpus, objectives, length, config.seed), size, steps)
         for length, size, steps in config.phases()
     ]
-    validation = _read_validation(config, corpus, objectives, strategy)
-    monitor = _next_sentence_monitor(config, objectives)
+    validation = _validation_batches(config, held_out, objectives, strategy)
+    _next_sentence_monitor(config, objectives)
     _check_shares(config, strategy)
     precision = _choose_precision(started, config)
     with strategy.scope():
@@ -85,36 +97,53 @@ def _pretrain(config, strategy):
         optimizer = sum_gradients_first(pretraining_optimizer(config))
         model.compile_for_pretraining(optimizer)
         optimizer.build(model.trainable_variables)
+        found = checkpoints.steps()
         state = checkpoints.restore(model)
         check_workers_agree([*model.weights, *optimizer.variables], strategy)
-    # Nothing is written before the model stands: wrong arguments leave nothing behind.
+    if model.backbone.weights_report is not None:
+        print(model.backbone.weights_report, flush=True)
     state = state or {
         "step": 0,
         "history": {},
         "freezing": NOT_FROZEN,
         "precision": dataclasses.asdict(precision),
-        "options": _options(config),
+        "options": dataclasses.asdict(config),
+        "sums": sums,
     }
     if state["freezing"]["frozen_at"] is not None:
         model.freeze_next_sentence()
     if state["step"]:
         print(f"Going on after step {state['step']:,}.", flush=True)
+    # Nothing is written before the model stands: wrong arguments leave nothing behind.
     folder.mkdir(parents=True, exist_ok=True)
+    with locked_folder(folder) if is_chief(strategy) else contextlib.nullcontext():
+        if checkpoints.steps() != found:
+            raise RuntimeError(
+                f"Another process has gone on with the run in {folder} meanwhile. Run "
+                "the same command again."
+            )
+        return _fit(config, strategy, model, phases, validation, checkpoints, state)
 
+
+def _fit(config, strategy, model, phases, validation, checkpoints, state):
+    """The rest of a run, from a state on; what `pretrain` returns."""
+    folder, objectives = pathlib.Path(config.run_dir()), model.objectives
     every, parts = config.checkpoint_every, config.accumulation
+    precision = Precision(**state["precision"])
     epoch_logs = EpochLogs(folder / "history.csv")
     epoch_logs.history = state["history"]
     scores = IntervalScores(
         validation,
         lambda epoch: _tokens(config, epoch * every, (epoch + 1) * every),
         seconds=(state["history"].get("seconds") or [0.0])[-1],
+        parts=parts,
     )
     callbacks = [EpochSeeds(), scores]
     freezing = None
     if objectives.next_sentence is not None:
         freezing = FreezeNextSentence(
             objectives.next_sentence,
-            monitor,
+            _next_sentence_monitor(config, objectives),
             state["freezing"],
             state["step"],
             parts,
@@ -133,6 +162,7 @@ def _pretrain(config, strategy):
         callbacks += [
             epoch_logs,
             keras.callbacks.TensorBoard(str(folder / "tensorboard"), profile_batch=0),
+            StopAtNaN(checkpoints),
             SaveCheckpoints(checkpoints, every, current_state),
         ]
     if state["step"] < config.steps:
@@ -163,11 +193,12 @@ def _pretrain(config, strategy):
         "examples_per_epoch": phases[0][0].num_examples,
         "tokens": _tokens(config, 0, config.steps),
         "seconds": history["seconds"][-1],
-        "seconds_per_step": float(np.median(history["seconds_per_step"])) * parts,
+        "seconds_per_step": float(np.median(history["seconds_per_step"])),
         "frozen_at": freezing.state["frozen_at"] if freezing else None,
         "history": history,
         "precision": {"policy": precision.policy, **dataclasses.asdict(precision)},
         "config": dataclasses.asdict(config),
+        "sums": state["sums"],
         "versions": versions(),
         "device": device_name(),
     }
@@ -181,7 +212,7 @@ def _pretrain(config, strategy):
     save_pretraining_curves(
         folder / "pretraining_curves.png",
         {config.model: [history]},
-        every,
+        {config.model: every},
         f"{config.model}, {config.steps:,} steps",
     )
     write_json(folder / "results.json", results)
@@ -191,15 +222,10 @@ def _pretrain(config, strategy):
 def build_pretrainer(config, corpus, objectives, precision):
     """The model of a run, untrained, with the vocabulary of the corpus."""
     longest = max(length for length, _, _ in config.phases())
-    overrides = {"max_sequence_length": longest, **config.overrides}
-    if overrides["max_sequence_length"] < longest:
-        raise ValueError(
-            "Examples are longer than the table of positions. Received: "
-            f"{longest} word pieces, max_sequence_length="
-            f"{overrides['max_sequence_length']}. Shorten sequence_length or raise "
-            "max_sequence_length in overrides."
-        )
-    return keras_recbert.build(
+    overrides = dict(config.overrides)
+    if config.weights is None:
+        overrides.setdefault("max_sequence_length", longest)
+    model = keras_recbert.build(
         config.model,
         task="pretrainer",
         objectives=objectives,
@@ -212,29 +238,51 @@ def build_pretrainer(config, corpus, objectives, precision):
         dtype=precision.policy,
         **overrides,
     )
+    positions = model.backbone.config["max_sequence_length"]
+    if positions < longest:
+        raise ValueError(
+            "Examples are longer than the table of positions. Received: "
+            f"{longest} word pieces, max_sequence_length={positions}. Shorten "
+            "sequence_length or raise max_sequence_length in overrides."
+        )
+    return model
 
 
-def _read_validation(config, corpus, objectives, strategy):
-    """Datasets of the validation corpora, by name."""
-    validation = {}
+def _load_validation(config, corpus):
+    """The validation corpora, by name."""
+    held_out = {}
     for name, path in config.validation.items():
-        held_out = load_corpus(path)
-        if held_out.vocabulary != corpus.vocabulary:
+        held_out[name] = one = load_corpus(path)
+        if one.vocabulary != corpus.vocabulary:
             raise ValueError(
                 f"The validation corpus {path} has other word pieces than {corpus.path}"
                 f". Prepare it with --vocabulary {corpus.path / 'vocab.txt'}."
             )
+        for option in ("lowercase", "strip_accents"):
+            mine, other = getattr(corpus, option), getattr(one, option)
+            if mine != other:
+                raise ValueError(
+                    f"The validation corpus {path} was cut with {option}={other}, "
+                    f"{corpus.path} with {mine}. Prepare it again, in the same way."
+                )
+    return held_out
+
+
+def _validation_batches(config, held_out, objectives, strategy):
+    """Datasets of the validation corpora, by name."""
+    validation = {}
+    for name, corpus in held_out.items():
         examples = PretrainingExamples(
-            held_out, objectives, config.sequence_length, config.seed
+            corpus, objectives, config.sequence_length, config.seed
         )
         num_devices = strategy.num_replicas_in_sync
         number = min(config.validation_examples, examples.num_examples)
         number -= number % num_devices  # which share each batch equally
         if not number:
             raise ValueError(
-                f"The validation corpus {path} has fewer examples than there are "
-                f"devices. Received: {examples.num_examples} examples, {num_devices} "
-                "devices."
+                f"The validation corpus {corpus.path} has fewer examples than there "
+                f"are devices. Received: {examples.num_examples} examples, "
+                f"{num_devices} devices."
             )
         batches = examples.fixed_batches(
             config.batch_size // config.accumulation, number
@@ -281,9 +329,9 @@ def _tokens(config, first, last):
 
 
 def _next_sentence_monitor(config, objectives):
-    """Validation loss that decides when to freeze; of the first corpus."""
-    next_sentence = objectives.next_sentence
-    if next_sentence is None or next_sentence.freeze_patience is None:
+    """Validation score that decides when to freeze; of the first corpus."""
+    watched = objectives.next_sentence and objectives.next_sentence.freeze_patience
+    if not watched:
         return None
     if not config.validation:
         raise ValueError(
@@ -291,10 +339,7 @@ def _next_sentence_monitor(config, objectives):
             "no validation corpus. Name one (validation: {NAME: DIR}), or freeze at "
             "a step (freeze_at_step)."
         )
-    alone = objectives.names() == ["next_sentence"]
-    return f"val_{next(iter(config.validation))}_" + (
-        "loss" if alone else "next_sentence_loss"
-    )
+    return f"val_{next(iter(config.validation))}_next_sentence_cross_entropy"
 
 
 def _check_shares(config, strategy):
@@ -320,27 +365,17 @@ def _choose_precision(started, config):
     return precision
 
 
-def _check_same_run(state, config, folder):
-    """State of a run that goes on, checked to have the same options; or None."""
+def _check_same_run(state, config, sums, folder):
+    """State of a run that goes on, checked to be of the same options and corpora."""
     if state is None:
         return None
-    options = _options(config)
-    stopped = state["options"]
-    changed = [
-        f"{key}={stopped.get(key)!r} (now {value!r})"
-        for key, value in options.items()
-        if stopped.get(key) != value
-    ]
+    changed = config.changes(state["options"])
+    if not changed and sums != state["sums"]:
+        changed = "another text in the folders of corpus or validation"
     if changed:
         raise ValueError(
-            f"{folder} holds a run with other options: {', '.join(changed)}. Repeat "
-            f"the options to go on with it, remove {folder / 'checkpoints'} to start "
-            "anew, or choose another output_dir."
+            f"{folder} holds a run with other options: {changed}. Repeat the options "
+            f"to go on with it, remove {folder / 'checkpoints'} to start anew, or "
+            "choose another output_dir."
         )
     return state
-
-
-def _options(config):
-    """What must be the same for a stopped run to go on; as JSON gives it back."""
-    free = ("output_dir", "keep_checkpoints", "strategy")
-    return {k: v for k, v in dataclasses.asdict(config).items() if k not in free}

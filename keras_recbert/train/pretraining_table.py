@@ -1,8 +1,6 @@
 """Several pre-training recipes, several seeds each, in one table and one picture."""
 
-import contextlib
 import dataclasses
-import fcntl
 import json
 import pathlib
 import signal
@@ -14,6 +12,7 @@ import numpy as np
 import yaml
 
 from keras_recbert.config import PretrainingConfig, read_recipe
+from keras_recbert.folders import check_place, locked_folder
 from keras_recbert.train.pretraining_curves import (
     save_pretraining_curves,
     training_seconds,
@@ -30,6 +29,34 @@ def pretrain_table(recipes, seeds, output_dir, **options):
     written anew after each run.
 
     Args:
+        recipes, seeds, output_dir, **options: as `plan_table`.
+
+    Returns:
+        Path of the table.
+
+    Raises:
+        ValueError, OSError: as `plan_table`; before anything runs.
+        RuntimeError: if a run fails; says which and where its output is.
+    """
+    configs = plan_table(recipes, seeds, output_dir, **options)
+    folder = pathlib.Path(output_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    # A process that is told to end takes the run that it started with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    with locked_folder(folder):
+        for number, (run, config) in enumerate(configs.items(), start=1):
+            if not (folder / run / "results.json").is_file():
+                print(f"[{number}/{len(configs)}] {run}", flush=True)
+                _run(config, folder / run)
+                _report(folder, configs)
+        _report(folder, configs)
+    return folder / "table.md"
+
+
+def plan_table(recipes, seeds, output_dir, **options):
+    """The runs of a table, checked.
+
+    Args:
         recipes: paths of YAML files with the fields of `PretrainingConfig`.
         seeds: list of int.
         output_dir: folder.
@@ -37,35 +64,58 @@ def pretrain_table(recipes, seeds, output_dir, **options):
             and `validation`.
 
     Returns:
-        Path of the table.
+        dict of `RECIPE-seedSEED` to `PretrainingConfig`, in the order of the runs.
 
     Raises:
-        ValueError: if a recipe is wrong, or two have one name; before anything runs.
-        RuntimeError: if a run fails; says which and where its output is.
+        ValueError: if a recipe is wrong, two have one name, a seed comes twice, or a
+            run that is there was made with other options or another text.
+        OSError: if the folder cannot be written, or something cannot be read.
     """
+    from keras_recbert.data.corpus import corpus_sha256
+
     recipes = [pathlib.Path(recipe) for recipe in recipes]
-    configs = {}
-    for recipe in recipes:
-        if recipe.stem in configs:
-            raise ValueError(f"Two recipes are called {recipe.stem}: {recipe}.")
-        configs[recipe.stem] = dataclasses.replace(
-            read_recipe(recipe, PretrainingConfig), **options
-        )
+    names = [recipe.stem for recipe in recipes]
+    for name, values in (("recipes", names), ("seeds", seeds)):
+        if not values:
+            raise ValueError(f"`{name}` is empty. Name one or more.")
+        if len(set(values)) < len(values):
+            raise ValueError(f"`{name}` must differ. Received: {values}.")
     folder = pathlib.Path(output_dir)
-    folder.mkdir(parents=True, exist_ok=True)
-    jobs = [(name, seed) for seed in seeds for name in configs]
-    # A process that is told to end takes the run that it started with it.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    with _alone_in(folder):
-        for number, (name, seed) in enumerate(jobs, start=1):
-            run = folder / f"{name}-seed{seed}"
-            config = dataclasses.replace(configs[name], seed=seed, output_dir=str(run))
-            if not (run / "results.json").is_file():
-                print(f"[{number}/{len(jobs)}] {name}, seed {seed}", flush=True)
-                _run(config, run)
-                _report(folder, configs, seeds)
-        _report(folder, configs, seeds)
-    return folder / "table.md"
+    check_place(folder)
+    shared = [
+        dataclasses.replace(read_recipe(recipe, PretrainingConfig), **options)
+        for recipe in recipes
+    ]
+    configs = {
+        f"{name}-seed{seed}": dataclasses.replace(
+            config, seed=seed, output_dir=str(folder / f"{name}-seed{seed}")
+        )
+        for seed in seeds
+        for name, config in zip(names, shared, strict=True)
+    }
+    sums = {
+        path: corpus_sha256(path)
+        for config in shared
+        for path in (config.corpus, *config.validation.values())
+    }
+    for config in configs.values():
+        path = pathlib.Path(config.output_dir) / "results.json"
+        if not path.is_file():
+            continue
+        results = _read_results(path)
+        changed = config.changes(results["config"])
+        now = {
+            "corpus": sums[config.corpus],
+            "validation": {name: sums[p] for name, p in config.validation.items()},
+        }
+        if not changed and results["sums"] != now:
+            changed = "another text in the folders of corpus or validation"
+        if changed:
+            raise ValueError(
+                f"{path.parent} holds a run with other options: {changed}. Remove it "
+                "to run it anew, or choose another output_dir."
+            )
+    return configs
 
 
 def run_in_background(arguments, output_dir):
@@ -92,20 +142,6 @@ def run_in_background(arguments, output_dir):
     return process.pid, log
 
 
-@contextlib.contextmanager
-def _alone_in(folder):
-    """Two processes must not train in one folder. The lock ends with its process."""
-    with open(folder / ".lock", "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RuntimeError(
-                f"Another process is at work in {folder}; its runs are in table.md as "
-                "they end. Wait for it or stop it first."
-            ) from None
-        yield
-
-
 def _run(config, run):
     recipe = run.with_name(f"{run.name}.yaml")
     recipe.write_text(yaml.safe_dump(dataclasses.asdict(config)), encoding="utf-8")
@@ -126,23 +162,28 @@ def _run(config, run):
         )
 
 
-def _report(folder, configs, seeds):
-    runs = {}
-    for name in configs:
-        paths = [folder / f"{name}-seed{seed}" / "results.json" for seed in seeds]
-        found = [json.loads(p.read_text("utf-8")) for p in paths if p.is_file()]
-        if found:
-            runs[name] = found
+def _report(folder, configs):
+    runs, every = {}, {}
+    for run, config in configs.items():
+        path = folder / run / "results.json"
+        if path.is_file():
+            name = run.removesuffix(f"-seed{config.seed}")
+            runs.setdefault(name, []).append(_read_results(path))
+            every[name] = config.checkpoint_every
     written = folder / ".table.md"
     written.write_text(make_table(runs), encoding="utf-8")
     written.rename(folder / "table.md")
-    by_interval = {}
-    for name, found in runs.items():
-        by_interval.setdefault(configs[name].checkpoint_every, {})[name] = [
-            results["history"] for results in found
-        ]
-    every, histories = max(by_interval.items(), key=lambda item: len(item[1]))
+    histories = {
+        name: [results["history"] for results in found] for name, found in runs.items()
+    }
     save_pretraining_curves(folder / "curves.png", histories, every, folder.name)
+
+
+def _read_results(path):
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}. Remove it.") from error
 
 
 def make_table(runs):

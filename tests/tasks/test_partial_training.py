@@ -12,7 +12,6 @@ from toy_texts import VOCABULARY, reviews
 import keras_recbert
 from keras_recbert.serving.savedmodel import read_savedmodel
 from keras_recbert.tasks import TextClassifier, TextRegressor
-from keras_recbert.tasks.adamw import AdamW
 from keras_recbert.tasks.fine_tuning_optimizer import (
     LayerwiseAdamW,
     WarmupLinearDecay,
@@ -20,6 +19,7 @@ from keras_recbert.tasks.fine_tuning_optimizer import (
 )
 from keras_recbert.tasks.loading import load_model
 from keras_recbert.tasks.lora_adapters import merge_adapters
+from keras_recbert.tasks.optimizers import AdamW
 from keras_recbert.tasks.partial_training import learning_rate_factors
 
 TEXTS, LABELS = reviews()

@@ -6,12 +6,12 @@ from harness import assert_close, largest_difference, randomize
 from toy_texts import SIZES, VOCABULARY, review_pairs, reviews, tiny_model
 
 import keras_recbert
-from keras_recbert.tasks.adamw import AdamW
 from keras_recbert.tasks.fine_tuning_optimizer import (
     WarmupLinearDecay,
     fine_tuning_optimizer,
 )
 from keras_recbert.tasks.loading import load_model
+from keras_recbert.tasks.optimizers import AdamW
 from keras_recbert.text.text_preprocessor import TextPreprocessor
 from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
 

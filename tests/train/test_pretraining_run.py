@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import shutil
 
 import keras
 import numpy as np
@@ -12,10 +13,16 @@ from toy_texts import FILLERS, VOCABULARY
 
 import keras_recbert
 from keras_recbert.config import PretrainingConfig
+from keras_recbert.data.corpus import load_corpus
 from keras_recbert.data.prepare import prepare
+from keras_recbert.data.pretraining_examples import PretrainingExamples
+from keras_recbert.folders import locked_folder
+from keras_recbert.objectives import read_objectives
 from keras_recbert.tasks.pretraining_optimizer import pretraining_optimizer
 from keras_recbert.train.checkpoints import Checkpoints
-from keras_recbert.train.pretraining_run import pretrain
+from keras_recbert.train.precision import choose_precision
+from keras_recbert.train.pretraining_callbacks import evaluate
+from keras_recbert.train.pretraining_run import build_pretrainer, pretrain
 
 SIZES = {"num_layers": 2, "hidden_dim": 18, "num_heads": 2}
 
@@ -120,6 +127,7 @@ def test_what_a_run_leaves(config, tmp_path):
     model, results = pretrain(config)
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert names == {
+        ".lock",
         "checkpoints",
         "history.csv",
         "model.keras",
@@ -223,9 +231,106 @@ def test_wrong_options_leave_nothing_behind(config, tmp_path, changes, message):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_place_that_takes_no_run_is_told_at_once(config, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    for output_dir in (tmp_path / "file", tmp_path / "file" / "run"):
+        with pytest.raises(FileExistsError, match="is a file"):
+            pretrain(dataclasses.replace(config, output_dir=str(output_dir)))
+    (tmp_path / "run" / "preset").mkdir(parents=True)
+    (tmp_path / "run" / "preset" / "notes.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match="preset holds no "):
+        pretrain(config)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_folder_takes_one_process(config, tmp_path):
+    (tmp_path / "run").mkdir()
+    with (
+        locked_folder(tmp_path / "run"),
+        pytest.raises(RuntimeError, match="Another process is at work in"),
+    ):
+        pretrain(config)
+
+
+@pytest.mark.slow
+def test_another_text_under_the_same_name_is_noticed(config, tmp_path):
+    folder = tmp_path / "corpus"
+    shutil.copytree(config.corpus, folder)
+    config = dataclasses.replace(config, corpus=str(folder), validation={}, steps=2)
+    pretrain(config)
+    text = " ".join(FILLERS)
+    (tmp_path / "toy.txt").write_text(f"{text}.\n{text}.")
+    prepare(
+        [tmp_path / "toy.txt"],
+        folder,
+        vocabulary=VOCABULARY,
+        num_shards=2,
+        overwrite=True,
+    )
+    with pytest.raises(ValueError, match="holds a run with .* another text in the fo"):
+        pretrain(config)
+
+
+@pytest.mark.slow
+def test_a_loss_that_is_no_number_ends_the_run(config, tmp_path):
+    config = dataclasses.replace(config, learning_rate=1e30, steps=8)
+    with pytest.raises(RuntimeError, match="diverged: the loss is nan .* lower lea"):
+        pretrain(config)
+    assert not (tmp_path / "run" / "model.keras").exists()
+    kept = Checkpoints(tmp_path / "run" / "checkpoints").steps()
+    assert 8 not in kept
+
+
+def test_an_encoder_that_goes_on_keeps_its_positions(config, corpus, tmp_path):
+    sizes = {**SIZES, "max_sequence_length": 40}
+    config = dataclasses.replace(config, overrides=sizes)
+    loaded = load_corpus(corpus)
+    objectives = read_objectives(config.objectives)
+    precision = choose_precision("float32")
+    first = build_pretrainer(config, loaded, objectives, precision)
+    first.backbone.save_preset(tmp_path / "preset")
+    config = dataclasses.replace(config, weights=str(tmp_path / "preset"))
+    model = build_pretrainer(config, loaded, objectives, precision)
+    assert model.backbone.config["max_sequence_length"] == 40
+    assert model.backbone.weights_report is not None
+    config = dataclasses.replace(config, overrides=SIZES, sequence_length=40)
+    model = build_pretrainer(config, loaded, objectives, precision)
+    assert model.backbone.config["max_sequence_length"] == 40
+    config = dataclasses.replace(config, sequence_length=41)
+    with pytest.raises(ValueError, match="41 word p.* max_sequence_length=40"):
+        build_pretrainer(config, loaded, objectives, precision)
+
+
+@pytest.mark.slow
+def test_validation_does_not_depend_on_the_size_of_batches(corpus):
+    config = PretrainingConfig(
+        model="bert_tiny",
+        corpus=corpus,
+        objectives={"masked_lm": None, "next_sentence": None, "bigram_shift": None},
+        sequence_length=16,
+        overrides=SIZES,
+    )
+    loaded, objectives = load_corpus(corpus), read_objectives(config.objectives)
+    keras.utils.set_random_seed(0)
+    model = build_pretrainer(config, loaded, objectives, choose_precision("float32"))
+    model.compile_for_pretraining("adam")
+    examples = PretrainingExamples(loaded, objectives, 16, 0)
+    scores = [
+        evaluate(model, {"toy": examples.fixed_batches(size, 13)})
+        for size in (13, 1, 5)
+    ]
+    assert "val_toy_next_sentence_cross_entropy" in scores[0]
+    for name in scores[0].keys() - {"val_toy_bigram_shift_auc"}:  # of binned logits
+        values = [one[name] for one in scores]
+        np.testing.assert_allclose(values, values[0], rtol=1e-5, err_msg=name)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"seed": -1}, "`seed` must be from 0 to"),
+        ({"learning_rate": float("inf")}, "`learning_rate` must be above 0 and fin"),
+        ({"overrides": {"dropout": 0.3}}, "`dropout` is an option of its own"),
         ({"objectives": {"masked_ml": None}}, "Did you mean 'masked_lm'"),
         ({"objectives": {"masked_lm": {"mask_rate": 1.5}}}, "Received: mask_rate=1.5"),
         ({"steps": 5}, "multiple of `checkpoint_every`.*Try steps=6"),

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from keras_recbert.train.pretraining_curves import (
 )
 from keras_recbert.train.pretraining_table import (
     make_table,
+    plan_table,
     pretrain_table,
     run_in_background,
 )
@@ -73,8 +75,14 @@ def test_curves_are_drawn_of_runs_of_unequal_length(tmp_path):
         }
 
     runs = {"bert": [history(3, 5.0), history(2, 6.0)], "swish": [history(1, 4.0)]}
-    save_pretraining_curves(tmp_path / "curves.png", runs, 100, "Two")
-    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    every = {"bert": 100, "swish": 50, "causal": 10}
+    save_pretraining_curves(tmp_path / "curves.png", runs, every, "Two")
+    both = (tmp_path / "curves.png").read_bytes()
+    assert both.startswith(b"\x89PNG")
+    # A run without the score: all are drawn by their loss.
+    runs["causal"] = [{"loss": [3.0, 2.0], "seconds": [1.0, 2.0]}]
+    save_pretraining_curves(tmp_path / "curves.png", runs, every, "Three")
+    assert (tmp_path / "curves.png").read_bytes() != both
     assert len(list(tmp_path.iterdir())) == 1
 
 
@@ -114,9 +122,28 @@ def test_a_wrong_recipe_is_told_before_anything_runs(toy, tmp_path):
     recipes = [toy / "small.yaml", toy / "wrong.yaml"]
     with pytest.raises(ValueError, match="wrong.yaml: unknown key 'stebs'"):
         pretrain_table(recipes, [0], tmp_path / "table", corpus=str(toy / "corpus"))
-    with pytest.raises(ValueError, match="Two recipes are called small"):
-        pretrain_table([toy / "small.yaml"] * 2, [0], tmp_path / "table")
+    options = {"corpus": str(toy / "corpus")}
+    for recipes, seeds, message in (
+        ([toy / "small.yaml"] * 2, [0], "`recipes` must differ"),
+        ([toy / "small.yaml"], [0, 1, 0], r"`seeds` must differ. Rec.*\[0, 1, 0\]"),
+        ([toy / "small.yaml"], [], "`seeds` is empty"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            pretrain_table(recipes, seeds, tmp_path / "table", **options)
+    with pytest.raises(FileNotFoundError, match="No corpus at .*none"):
+        pretrain_table(recipes, [0], tmp_path / "table", corpus=str(tmp_path / "none"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_recipe_keeps_its_own_validation(toy, tmp_path):
+    own = {"own": str(toy / "corpus")}
+    recipe = yaml.safe_load((toy / "small.yaml").read_text())
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump({**recipe, "validation": own}))
+    options = {"corpus": str(toy / "corpus")}
+    runs = plan_table([tmp_path / "own.yaml"], [0, 4], tmp_path / "table", **options)
+    assert list(runs) == ["own-seed0", "own-seed4"]
+    assert [config.seed for config in runs.values()] == [0, 4]
+    assert all(config.validation == own for config in runs.values())
 
 
 @pytest.mark.slow
@@ -130,9 +157,9 @@ def test_what_is_finished_is_kept_and_what_failed_is_named(toy, tmp_path, capsys
     table = pretrain_table(recipes[:1], [3, 4], tmp_path, **options)
     assert (tmp_path / "small-seed3" / "results.json").stat() == first
     assert capsys.readouterr().out.splitlines() == [
-        "[1/2] small, seed 3",
-        "[2/2] nothing, seed 3",
-        "[2/2] small, seed 4",
+        "[1/2] small-seed3",
+        "[2/2] nothing-seed3",
+        "[2/2] small-seed4",
     ]
     row = table.read_text().splitlines()[-1]
     assert row.startswith("| `small` | ")
@@ -143,6 +170,25 @@ def test_what_is_finished_is_kept_and_what_failed_is_named(toy, tmp_path, capsys
         for seed in (3, 4)
     ]
     assert scores[0]["scores"] != scores[1]["scores"]
+
+    # What is there must be what is asked for.
+    with pytest.raises(ValueError, match=r"small-seed3 holds .* steps=4 \(now 8\)"):
+        pretrain_table(recipes[:1], [3, 4], tmp_path, **options, steps=8)
+    other = tmp_path / "other"
+    shutil.copytree(corpus, other)
+    description = json.loads((other / "corpus.json").read_text())
+    description["shards"][0]["sha256"] = "0" * 64
+    (other / "corpus.json").write_text(json.dumps(description))
+    path = tmp_path / "small-seed3" / "results.json"
+    held = json.loads(path.read_text())
+    held["config"] |= {"corpus": str(other), "validation": {"toy": str(other)}}
+    path.write_text(json.dumps(held))
+    moved = {"corpus": str(other), "validation": {"toy": str(other)}}
+    with pytest.raises(ValueError, match="small-seed3 holds .* another text in the"):
+        pretrain_table(recipes[:1], [3], tmp_path, **moved)
+    path.write_text("{")
+    with pytest.raises(ValueError, match="results.json is damaged"):
+        pretrain_table(recipes[:1], [3], tmp_path, **options)
 
 
 @pytest.mark.slow
@@ -179,7 +225,7 @@ def test_in_the_background_it_can_be_stopped_and_goes_on(toy, tmp_path):
     stop(pid)
     text = (tmp_path / "long-seed0.log").read_text()
     assert f"Going on after step {reached:,}." in text
-    assert log.read_text().splitlines() == ["[1/1] long, seed 0"] * 2
+    assert log.read_text().splitlines() == ["[1/1] long-seed0"] * 2
 
 
 def stop(pid):

@@ -19,7 +19,7 @@ def prepare(job):
     from keras_steps import layer_step, model_step
 
     import keras_recbert
-    from keras_recbert.tasks.adamw import AdamW
+    from keras_recbert.tasks.optimizers import AdamW
 
     keras.utils.set_random_seed(0)
     if job["kind"] == "layer":

@@ -1,12 +1,34 @@
-"""AdamW in one pass over the weights."""
+"""Keras's optimizers, quicker, and with averages that fit accumulation and freezing."""
 
 import keras
 import tensorflow as tf
 from keras import ops
 
 
+class _Averages:
+    """Averages of weights as Keras's, but once a step, and for frozen weights too."""
+
+    def _update_model_variables_moving_average(self, trainable_variables):
+        update = super()._update_model_variables_moving_average
+        parts = self.gradient_accumulation_steps
+        if not parts:
+            update(trainable_variables)
+            return
+        is_last_part = ops.equal((self._iterations + 1) % parts, 0)
+        ops.cond(is_last_part, lambda: update(trainable_variables), lambda: None)
+
+    def finalize_variable_values(self, var_list):
+        # Of all weights that it knows: Keras pairs averages with weights by place.
+        super().finalize_variable_values(self._trainable_variables)
+
+
 @keras.saving.register_keras_serializable("keras_recbert")
-class AdamW(keras.optimizers.AdamW):
+class Adadelta(_Averages, keras.optimizers.Adadelta):
+    """As `keras.optimizers.Adadelta` (Zeiler 2012)."""
+
+
+@keras.saving.register_keras_serializable("keras_recbert")
+class AdamW(_Averages, keras.optimizers.AdamW):
     """As `keras.optimizers.AdamW`, by TensorFlow's fused op.
 
     Loshchilov and Hutter 2019, algorithm 2, without its schedule. Keras's update is a
@@ -35,20 +57,6 @@ class AdamW(keras.optimizers.AdamW):
             epsilon=ops.cast(self.epsilon, dtype),
             grad=tf.convert_to_tensor(gradient, dtype),  # rows of a table too
         )
-
-    def _update_model_variables_moving_average(self, trainable_variables):
-        """As Keras's, once a step: Keras averages after each part of a step, too."""
-        update = super()._update_model_variables_moving_average
-        parts = self.gradient_accumulation_steps
-        if not parts:
-            update(trainable_variables)
-            return
-        is_last_part = ops.equal((self._iterations + 1) % parts, 0)
-        ops.cond(is_last_part, lambda: update(trainable_variables), lambda: None)
-
-    def finalize_variable_values(self, var_list):
-        """As Keras's, of all weights it knows: some may have been frozen since."""
-        super().finalize_variable_values(self._trainable_variables)
 
 
 def _handle(variable):

@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 from harness import assert_close, largest_difference
 
-from keras_recbert.tasks.adamw import AdamW
+from keras_recbert.tasks.optimizers import Adadelta, AdamW
 
 ROWS = [4, 0, 2]  # rows 1 and 3 are never looked up
 CASES = {
@@ -209,7 +209,7 @@ TWO_DEVICES = """
     )
     import keras
     import numpy as np
-    from keras_recbert.tasks.adamw import AdamW
+    from keras_recbert.tasks.optimizers import AdamW
 
     rng = np.random.default_rng(0)
     # No id twice in a batch: Keras squares the gradients of such rows one by one.
@@ -249,3 +249,21 @@ def test_two_devices_equal_one_and_keras():
     differences = [float(line) for line in result.stdout.split()]
     assert len(differences) == 3
     assert max(differences) <= 1e-6
+
+
+@pytest.mark.parametrize("cls", [AdamW, Adadelta])
+def test_each_weight_ends_as_its_own_average(cls):
+    """Also one that was frozen before the end, of another shape."""
+    first = keras.Variable(np.full((2, 3), 4.0, "float32"), name="kernel")
+    second = keras.Variable(np.full((4,), 5.0, "float32"), name="bias")
+    optimizer = cls(0.5, use_ema=True, ema_momentum=0.75)
+    optimizer.build([first, second])
+    gradients = [np.ones(variable.shape, "float32") for variable in (first, second)]
+    optimizer.apply(gradients, [first, second])
+    values = [first.numpy(), second.numpy()]
+    optimizer.apply(gradients[1:], [second])
+    assert (second.numpy() < values[1]).all()
+    expected = 0.75 * values[1] + 0.25 * second.numpy()
+    optimizer.finalize_variable_values([second])
+    np.testing.assert_allclose(first, values[0], rtol=1e-6)
+    np.testing.assert_allclose(second, expected, rtol=1e-6)
