@@ -1,4 +1,4 @@
-"""Folders that appear whole or not at all."""
+"""Files and folders that appear whole or not at all."""
 
 import contextlib
 import fcntl
@@ -28,6 +28,23 @@ def check_place(folder):
             f"{folder} cannot be written: {there} takes no files of this user. Choose "
             "another folder."
         )
+
+
+@contextlib.contextmanager
+def new_file(path):
+    """Gives a path beside `path`, which takes its name when all went well.
+
+    Args:
+        path: path of a file; replaced if it is there.
+    """
+    path = pathlib.Path(path)
+    temporary = path.with_name(f".{path.name}")
+    try:
+        yield temporary
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 @contextlib.contextmanager

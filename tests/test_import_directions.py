@@ -32,7 +32,7 @@ ARROWS = {
     "builder": {"tasks", "text", "convert", "objectives", *MODELS},
     "__init__": {"builder", "models"},
     # `profile` names precisions as `finetune` does.
-    "benchmark": {"__init__", "builder", "tasks", "train", *MODELS},
+    "benchmark": {"__init__", "builder", "folders", "tasks", "train", *MODELS},
     # The quick start trains, exports, and asks what it exported.
     "train": {
         "__init__",

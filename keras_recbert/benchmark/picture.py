@@ -3,6 +3,7 @@
 import pathlib
 
 from keras_recbert.benchmark.growth import lines
+from keras_recbert.folders import new_file
 
 
 def check_matplotlib():
@@ -110,6 +111,5 @@ def save_growth(path, header, grown):
 
 
 def _save(figure, path):
-    temporary = path.with_name(f".{path.name}")
-    figure.savefig(temporary, dpi=120, format="png")
-    temporary.replace(path)
+    with new_file(path) as written:
+        figure.savefig(written, dpi=120, format="png")

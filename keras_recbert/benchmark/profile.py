@@ -19,6 +19,7 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2
 from keras_recbert.benchmark.comparisons import parse_shape
 from keras_recbert.benchmark.progress import Progress
 from keras_recbert.builder import encoder_arguments
+from keras_recbert.folders import new_file
 from keras_recbert.layers.common import check_positive
 from keras_recbert.models.backbone import RecBertBackbone
 from keras_recbert.ops.implementation import accelerators
@@ -275,9 +276,10 @@ def _add_own_times(events, times, calls):
 
 
 def _save_csv(path, found):
-    """Written under a temporary name, then renamed."""
-    temporary = path.with_name(f".{path.name}")
-    with temporary.open("w", encoding="utf-8", newline="") as file:
+    with (
+        new_file(path) as written,
+        written.open("w", encoding="utf-8", newline="") as file,
+    ):
         file.write(f"# {found.title}: {1000 * found.seconds:.3f} ms a step\n")
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
@@ -291,4 +293,3 @@ def _save_csv(path, found):
                     one.is_matrix_product,
                 )
             )
-    temporary.replace(path)

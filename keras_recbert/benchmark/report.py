@@ -7,6 +7,7 @@ import pathlib
 import platform
 
 from keras_recbert.benchmark.environments import PEERS, installed
+from keras_recbert.folders import new_file
 
 MEGABYTE = 1e6
 # What others may take of the processors before it is worth a word. Frameworks that
@@ -191,11 +192,8 @@ def save_text(path, header, results, end=""):
 
 
 def _replace(path, text):
-    """Writes under a temporary name, then renames."""
-    path = pathlib.Path(path)
-    temporary = path.with_name(f".{path.name}")
-    temporary.write_text(text, encoding="utf-8", newline="")
-    temporary.replace(path)
+    with new_file(path) as written:
+        written.write_text(text, encoding="utf-8", newline="")
 
 
 def _mean(values):

@@ -6,6 +6,7 @@ import pathlib
 import keras
 import numpy as np
 
+from keras_recbert.folders import new_file
 from keras_recbert.metrics.glue import glue_scores
 
 
@@ -61,13 +62,14 @@ class EpochLogs(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         for name, value in logs.items():
             self.history.setdefault(name, []).append(float(value))
-        temporary = self.path.with_name(f".{self.path.name}")
-        with temporary.open("w", newline="", encoding="utf-8") as file:
+        rows = enumerate(zip(*self.history.values(), strict=True), start=1)
+        with (
+            new_file(self.path) as written,
+            written.open("w", newline="", encoding="utf-8") as file,
+        ):
             writer = csv.writer(file)
             writer.writerow(["epoch", *self.history])
-            rows = zip(*self.history.values(), strict=True)
-            writer.writerows([number, *row] for number, row in enumerate(rows, start=1))
-        temporary.rename(self.path)
+            writer.writerows([number, *row] for number, row in rows)
 
     def _read(self, epochs_done):
         rows = []

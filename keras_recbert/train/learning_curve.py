@@ -1,6 +1,6 @@
 """The picture of a training run."""
 
-import pathlib
+from keras_recbert.folders import new_file
 
 
 def save_learning_curve(path, training_loss, history, main_metric, title):
@@ -48,7 +48,5 @@ def save_learning_curve(path, training_loss, history, main_metric, title):
         axis.grid(alpha=0.3)
         axis.legend(frameon=False)
     figure.suptitle(title)
-    path = pathlib.Path(path)
-    temporary = path.with_name(f".{path.name}")
-    figure.savefig(temporary, dpi=120, format="png")
-    temporary.rename(path)
+    with new_file(path) as written:
+        figure.savefig(written, dpi=120, format="png")

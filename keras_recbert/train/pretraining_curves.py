@@ -1,8 +1,8 @@
 """Pictures of pre-training runs."""
 
-import pathlib
-
 import numpy as np
+
+from keras_recbert.folders import new_file
 
 
 def save_pretraining_curves(path, runs, every, title):
@@ -61,10 +61,8 @@ def save_pretraining_curves(path, runs, every, title):
             axis.yaxis.set_minor_formatter("{x:g}")
     losses.legend(frameon=False, fontsize="small")
     figure.suptitle(title)
-    path = pathlib.Path(path)
-    temporary = path.with_name(f".{path.name}")
-    figure.savefig(temporary, dpi=120, format="png")
-    temporary.rename(path)
+    with new_file(path) as written:
+        figure.savefig(written, dpi=120, format="png")
 
 
 def training_seconds(history):

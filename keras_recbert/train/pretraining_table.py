@@ -12,7 +12,7 @@ import numpy as np
 import yaml
 
 from keras_recbert.config import PretrainingConfig, read_recipe
-from keras_recbert.folders import check_place, locked_folder
+from keras_recbert.folders import check_place, locked_folder, new_file
 from keras_recbert.train.pretraining_curves import (
     save_pretraining_curves,
     training_seconds,
@@ -170,9 +170,8 @@ def _report(folder, configs):
             name = run.removesuffix(f"-seed{config.seed}")
             runs.setdefault(name, []).append(_read_results(path))
             every[name] = config.checkpoint_every
-    written = folder / ".table.md"
-    written.write_text(make_table(runs), encoding="utf-8")
-    written.rename(folder / "table.md")
+    with new_file(folder / "table.md") as written:
+        written.write_text(make_table(runs), encoding="utf-8")
     histories = {
         name: [results["history"] for results in found] for name, found in runs.items()
     }

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 import keras_recbert
 from keras_recbert.convert.open_checkpoint import open_checkpoint
+from keras_recbert.folders import new_file
 from keras_recbert.tasks.text_batches import bucketed_batches, ordered_batches
 from keras_recbert.text.vocabulary import (
     learn_vocabulary,
@@ -245,10 +246,9 @@ def device_name():
 
 
 def write_json(path, value):
-    """Writes JSON under a temporary name, then renames it."""
-    temporary = path.with_name(f".{path.name}")
-    temporary.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
-    temporary.rename(path)
+    """Writes a file of JSON, whole or not at all."""
+    with new_file(path) as written:
+        written.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
 
 
 def _epochs_done(folder, config):
