@@ -231,6 +231,7 @@ def test_float16_masks_what_float32_does(name):
     assert_close(outputs[real], full(batch)["sequence_output"].numpy()[real], 0.05)
 
 
+@pytest.mark.slow
 def test_an_encoder_is_quantized_whole():
     encoder = build_shrunk("bert_tiny")
     before = encoder(token_batch())["sequence_output"].numpy()

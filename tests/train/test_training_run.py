@@ -295,6 +295,7 @@ def test_limit_precision_and_a_given_vocabulary(tmp_path):
     assert model.pooling == "first"
 
 
+@pytest.mark.slow
 def test_a_run_from_pretrained_weights(tmp_path, capsys):
     write_huggingface_folder(tmp_path / "bert")
     cased = '{"do_lower_case": false}'
