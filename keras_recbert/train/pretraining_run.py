@@ -7,7 +7,6 @@ import sys
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 import keras_recbert
 from keras_recbert.convert.preset_files import FILES as PRESET_FILES
@@ -33,6 +32,13 @@ from keras_recbert.train.pretraining_callbacks import (
     evaluate,
 )
 from keras_recbert.train.pretraining_curves import save_pretraining_curves
+from keras_recbert.train.pretraining_data import (
+    batches_from,
+    check_shares,
+    load_validation,
+    num_tokens,
+    validation_batches,
+)
 from keras_recbert.train.strategy import make_strategy, sum_gradients_first
 from keras_recbert.train.training_run import device_name, versions, write_json
 
@@ -80,7 +86,7 @@ def _pretrain(config, strategy):
     checkpoints = Checkpoints(folder / "checkpoints", config.keep_checkpoints)
     objectives = read_objectives(config.objectives)
     corpus = load_corpus(config.corpus)
-    held_out = _load_validation(config, corpus)
+    held_out = load_validation(config, corpus)
     sums = {name: one.sha256 for name, one in held_out.items()}
     sums = {"corpus": corpus.sha256, "validation": sums}
     started = _check_same_run(checkpoints.read_state(), config, sums, folder)
@@ -88,9 +94,9 @@ def _pretrain(config, strategy):
         (PretrainingExamples(corpus, objectives, length, config.seed), size, steps)
         for length, size, steps in config.phases()
     ]
-    validation = _validation_batches(config, held_out, objectives, strategy)
+    validation = validation_batches(config, held_out, objectives, strategy)
     _next_sentence_monitor(config, objectives)
-    _check_shares(config, strategy)
+    check_shares(config, strategy)
     precision = _choose_precision(started, config)
     with strategy.scope():
         model = build_pretrainer(config, corpus, objectives, precision)
@@ -134,7 +140,7 @@ def _fit(config, strategy, model, phases, validation, checkpoints, state):
     epoch_logs.history = state["history"]
     scores = IntervalScores(
         validation,
-        lambda epoch: _tokens(config, epoch * every, (epoch + 1) * every),
+        lambda epoch: num_tokens(config, epoch * every, (epoch + 1) * every),
         seconds=(state["history"].get("seconds") or [0.0])[-1],
         parts=parts,
     )
@@ -167,7 +173,7 @@ def _fit(config, strategy, model, phases, validation, checkpoints, state):
         ]
     if state["step"] < config.steps:
         model.fit(
-            shared_batches(_batches_from(phases, state["step"], parts), strategy),
+            shared_batches(batches_from(phases, state["step"], parts), strategy),
             epochs=config.steps // every,
             initial_epoch=state["step"] // every,
             steps_per_epoch=every * parts,
@@ -191,7 +197,7 @@ def _fit(config, strategy, model, phases, validation, checkpoints, state):
         "scores": final,
         "steps": config.steps,
         "examples_per_epoch": phases[0][0].num_examples,
-        "tokens": _tokens(config, 0, config.steps),
+        "tokens": num_tokens(config, 0, config.steps),
         "seconds": history["seconds"][-1],
         "seconds_per_step": float(np.median(history["seconds_per_step"])),
         "frozen_at": freezing.state["frozen_at"] if freezing else None,
@@ -248,86 +254,6 @@ def build_pretrainer(config, corpus, objectives, precision):
     return model
 
 
-def _load_validation(config, corpus):
-    """The validation corpora, by name."""
-    held_out = {}
-    for name, path in config.validation.items():
-        held_out[name] = one = load_corpus(path)
-        if one.vocabulary != corpus.vocabulary:
-            raise ValueError(
-                f"The validation corpus {path} has other word pieces than {corpus.path}"
-                f". Prepare it with --vocabulary {corpus.path / 'vocab.txt'}."
-            )
-        for option in ("lowercase", "strip_accents"):
-            mine, other = getattr(corpus, option), getattr(one, option)
-            if mine != other:
-                raise ValueError(
-                    f"The validation corpus {path} was cut with {option}={other}, "
-                    f"{corpus.path} with {mine}. Prepare it again, in the same way."
-                )
-    return held_out
-
-
-def _validation_batches(config, held_out, objectives, strategy):
-    """Datasets of the validation corpora, by name."""
-    validation = {}
-    for name, corpus in held_out.items():
-        examples = PretrainingExamples(
-            corpus, objectives, config.sequence_length, config.seed
-        )
-        num_devices = strategy.num_replicas_in_sync
-        number = min(config.validation_examples, examples.num_examples)
-        number -= number % num_devices  # which share each batch equally
-        if not number:
-            raise ValueError(
-                f"The validation corpus {corpus.path} has fewer examples than there "
-                f"are devices. Received: {examples.num_examples} examples, "
-                f"{num_devices} devices."
-            )
-        batches = examples.fixed_batches(
-            config.batch_size // config.accumulation, number
-        )
-        validation[name] = shared_batches(batches, strategy)
-    return validation
-
-
-def _batches_from(phases, step, parts):
-    """Batches of the run from a step on, each in `parts`."""
-    batches = None
-    for examples, batch_size, num_steps in phases:
-        done = min(step, num_steps)
-        step -= done
-        if done == num_steps:
-            continue
-        rest = examples.batches(batch_size, done, num_steps - done, parts)
-        if len(phases) > 1:  # of other sizes, and a dataset has one specification
-            rest = _open_shapes(rest)
-        batches = rest if batches is None else batches.concatenate(rest)
-    return batches
-
-
-def _open_shapes(batches):
-    """The same batches, whose specification names no sizes."""
-    return batches.map(
-        lambda *batch: tf.nest.map_structure(
-            lambda x: tf.raw_ops.PlaceholderWithDefault(
-                input=x, shape=[None] * x.shape.rank
-            ),
-            batch,
-        )
-    )
-
-
-def _tokens(config, first, last):
-    """Positions of the batches of the steps from `first` to before `last`."""
-    total, begin = 0, 0
-    for length, batch_size, num_steps in config.phases():
-        end = begin + num_steps
-        total += length * batch_size * max(0, min(last, end) - max(first, begin))
-        begin = end
-    return total
-
-
 def _next_sentence_monitor(config, objectives):
     """Validation score that decides when to freeze; of the first corpus."""
     watched = objectives.next_sentence and objectives.next_sentence.freeze_patience
@@ -340,18 +266,6 @@ def _next_sentence_monitor(config, objectives):
             "a step (freeze_at_step)."
         )
     return f"val_{next(iter(config.validation))}_next_sentence_cross_entropy"
-
-
-def _check_shares(config, strategy):
-    num_devices = strategy.num_replicas_in_sync
-    for length, batch_size, _ in config.phases():
-        rows = batch_size // config.accumulation
-        if rows % num_devices:
-            raise ValueError(
-                "The devices must share a batch equally. Received: "
-                f"{batch_size} examples of {length} word pieces in "
-                f"{config.accumulation} parts, {num_devices} devices."
-            )
 
 
 def _choose_precision(started, config):

@@ -1,0 +1,133 @@
+"""Batches of a pre-training run: of its phases, and of the corpora held out."""
+
+import tensorflow as tf
+
+from keras_recbert.data.corpus import load_corpus
+from keras_recbert.data.pretraining_examples import PretrainingExamples
+from keras_recbert.train.multi_worker import shared_batches
+
+
+def load_validation(config, corpus):
+    """The validation corpora, by name.
+
+    Args:
+        config: `PretrainingConfig`.
+        corpus: `Corpus` of the training.
+
+    Returns:
+        dict of name to `Corpus`.
+
+    Raises:
+        ValueError: if one was cut in another way than `corpus`.
+    """
+    held_out = {}
+    for name, path in config.validation.items():
+        held_out[name] = one = load_corpus(path)
+        if one.vocabulary != corpus.vocabulary:
+            raise ValueError(
+                f"The validation corpus {path} has other word pieces than {corpus.path}"
+                f". Prepare it with --vocabulary {corpus.path / 'vocab.txt'}."
+            )
+        for option in ("lowercase", "strip_accents"):
+            mine, other = getattr(corpus, option), getattr(one, option)
+            if mine != other:
+                raise ValueError(
+                    f"The validation corpus {path} was cut with {option}={other}, "
+                    f"{corpus.path} with {mine}. Prepare it again, in the same way."
+                )
+    return held_out
+
+
+def validation_batches(config, held_out, objectives, strategy):
+    """Datasets of the validation corpora, by name.
+
+    Args:
+        config: `PretrainingConfig`.
+        held_out: what `load_validation` gave.
+        objectives: `Objectives`.
+        strategy: `tf.distribute.Strategy`, whose devices share them.
+
+    Returns:
+        dict of name to a dataset for `model.evaluate`.
+
+    Raises:
+        ValueError: if there are fewer examples than devices.
+    """
+    validation = {}
+    for name, corpus in held_out.items():
+        examples = PretrainingExamples(
+            corpus, objectives, config.sequence_length, config.seed
+        )
+        num_devices = strategy.num_replicas_in_sync
+        number = min(config.validation_examples, examples.num_examples)
+        number -= number % num_devices  # which share each batch equally
+        if not number:
+            raise ValueError(
+                f"The validation corpus {corpus.path} has fewer examples than there "
+                f"are devices. Received: {examples.num_examples} examples, "
+                f"{num_devices} devices."
+            )
+        batches = examples.fixed_batches(
+            config.batch_size // config.accumulation, number
+        )
+        validation[name] = shared_batches(batches, strategy)
+    return validation
+
+
+def check_shares(config, strategy):
+    """Raises `ValueError` if devices cannot share the batches equally."""
+    num_devices = strategy.num_replicas_in_sync
+    for length, batch_size, _ in config.phases():
+        rows = batch_size // config.accumulation
+        if rows % num_devices:
+            raise ValueError(
+                "The devices must share a batch equally. Received: "
+                f"{batch_size} examples of {length} word pieces in "
+                f"{config.accumulation} parts, {num_devices} devices."
+            )
+
+
+def batches_from(phases, step, parts):
+    """Batches of a run from a step on.
+
+    Args:
+        phases: list of tuples of `PretrainingExamples`, batch size and steps.
+        step: int. Steps done.
+        parts: int. Batches that an optimizer step takes.
+
+    Returns:
+        `tf.data.Dataset` for `model.fit`.
+    """
+    batches = None
+    for examples, batch_size, num_steps in phases:
+        done = min(step, num_steps)
+        step -= done
+        if done == num_steps:
+            continue
+        rest = examples.batches(batch_size, done, num_steps - done, parts)
+        if len(phases) > 1:  # of other sizes, and a dataset has one specification
+            rest = _open_shapes(rest)
+        batches = rest if batches is None else batches.concatenate(rest)
+    return batches
+
+
+def num_tokens(config, first, last):
+    """Positions of the batches of the steps from `first` to before `last`."""
+    total, begin = 0, 0
+    for length, batch_size, num_steps in config.phases():
+        end = begin + num_steps
+        total += length * batch_size * max(0, min(last, end) - max(first, begin))
+        begin = end
+    return total
+
+
+def _open_shapes(batches):
+    """The same batches, whose specification names no sizes."""
+    return batches.map(
+        lambda *batch: tf.nest.map_structure(
+            lambda x: tf.raw_ops.PlaceholderWithDefault(
+                input=x, shape=[None] * x.shape.rank
+            ),
+            batch,
+        )
+    )
