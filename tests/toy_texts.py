@@ -4,6 +4,7 @@ import keras
 import numpy as np
 
 import keras_recbert
+from keras_recbert.data.prepare import prepare
 
 LIKED = ("good", "fine", "warm")
 DISLIKED = ("bad", "dull", "cold")
@@ -43,6 +44,22 @@ def tiny_model(name="bert_tiny", task="classifier", seed=0, **overrides):
     keras.utils.set_random_seed(seed)
     arguments = {"vocabulary": VOCABULARY, **SIZES, **overrides}
     return keras_recbert.build(name, task=task, **arguments)
+
+
+def write_corpus(folder, num_documents=9, num_shards=2):
+    """Prepares documents of 1, 2, 3, ... sentences; the path of the corpus, a str."""
+    rng = np.random.default_rng(0)
+    documents = [
+        "\n".join(
+            " ".join(rng.choice(FILLERS, 3 + (sentence + document) % 9)) + "."
+            for sentence in range(1 + document)
+        )
+        for document in range(num_documents)
+    ]
+    (folder / "toy.txt").write_text("\n\n".join(documents))
+    options = {"sentences": "lines", "num_shards": num_shards}
+    prepare([folder / "toy.txt"], folder / "corpus", vocabulary=VOCABULARY, **options)
+    return str(folder / "corpus")
 
 
 def write_glue_task(root, task, num_train=24, num_dev=10):

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from toy_texts import FILLERS, VOCABULARY
+from toy_texts import FILLERS, VOCABULARY, write_corpus
 
 import keras_recbert
 from keras_recbert.config import PretrainingConfig
@@ -29,25 +29,7 @@ SIZES = {"num_layers": 2, "hidden_dim": 18, "num_heads": 2}
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """Folder of a prepared corpus: 9 documents of up to 9 sentences."""
-    folder = tmp_path_factory.mktemp("toy")
-    rng = np.random.default_rng(0)
-    documents = [
-        "\n".join(
-            " ".join(rng.choice(FILLERS, 3 + (sentence + document) % 7)) + "."
-            for sentence in range(1 + document)
-        )
-        for document in range(9)
-    ]
-    (folder / "toy.txt").write_text("\n\n".join(documents))
-    prepare(
-        [folder / "toy.txt"],
-        folder / "corpus",
-        vocabulary=VOCABULARY,
-        sentences="lines",
-        num_shards=2,
-    )
-    return str(folder / "corpus")
+    return write_corpus(tmp_path_factory.mktemp("toy"))
 
 
 @pytest.fixture
@@ -157,7 +139,6 @@ def test_what_a_run_leaves(config, tmp_path):
         task="classifier",
         num_classes=2,
         weights=tmp_path / "run" / "preset",
-        **SIZES,
     )
     assert classifier.backbone.config["sentence_layer"] == 1
     for mine, theirs in zip(

@@ -11,10 +11,9 @@ import time
 import numpy as np
 import pytest
 import yaml
-from toy_texts import FILLERS, VOCABULARY
+from toy_texts import write_corpus
 
 import keras_recbert
-from keras_recbert.data.prepare import prepare
 
 pytestmark = pytest.mark.slow
 
@@ -36,12 +35,7 @@ RECIPE = {
 
 @pytest.fixture
 def recipe(tmp_path):
-    rng = np.random.default_rng(0)
-    sentences = [" ".join(rng.choice(FILLERS, 3 + i % 9)) + "." for i in range(200)]
-    blocks = ["\n".join(sentences[i : i + 20]) for i in range(0, 200, 20)]
-    (tmp_path / "toy.txt").write_text("\n\n".join(blocks))
-    corpus = str(tmp_path / "corpus")
-    prepare([tmp_path / "toy.txt"], corpus, vocabulary=VOCABULARY, sentences="lines")
+    corpus = write_corpus(tmp_path, num_documents=20)
     path = tmp_path / "recipe.yaml"
     path.write_text(
         yaml.safe_dump({**RECIPE, "corpus": corpus, "validation": {"toy": corpus}})
