@@ -24,7 +24,8 @@ def build(name, task=None, weights=None, **overrides):
             how a preset cut its texts: `sequence_length`, `truncation`). A recurrent
             encoder starts as near to it as it can; `weights_report` of the encoder
             says what was copied and what is new. A `num_layers` below the
-            checkpoint's takes the first layers.
+            checkpoint's takes the first layers. A preset that was built by this
+            `name`, with whatever overrides, gives its own sizes.
         **overrides: sizes that differ from the card's: `num_layers`, `hidden_dim`,
             `num_heads`, `intermediate_dim`, `recurrent_dim`, `vocabulary_size`,
             `max_sequence_length`, `num_segments`, `dropout`, and what the kind of
@@ -71,7 +72,8 @@ def build(name, task=None, weights=None, **overrides):
     cls = _task_class(task)
     task_arguments, sizes = cls.split_arguments(overrides)
     if task == "pretrainer":
-        sizes |= _levels(card, task_arguments, sizes)
+        num_layers = _sizes(card, checkpoint)["num_layers"]
+        sizes |= _levels(task_arguments, {"num_layers": num_layers, **sizes})
     front_sizes = sizes
     if checkpoint is not None:
         _take_vocabulary(checkpoint, task_arguments)
@@ -276,7 +278,7 @@ def _arguments(card, overrides, checkpoint):
 
     valid = (*SHARED_ARGUMENTS, *BLOCK_ARGUMENTS[card.sizes["block"]])
     check_arguments(f"{card.name!r}", overrides, (*valid, "dtype"))
-    sizes = dict(card.sizes)
+    sizes = _sizes(card, checkpoint)
     if overrides.get("hidden_dim", sizes["hidden_dim"]) != sizes["hidden_dim"]:
         # These follow the width unless they are named too.
         for size in ("num_heads", "intermediate_dim", "recurrent_dim"):
@@ -302,6 +304,13 @@ def _arguments(card, overrides, checkpoint):
     return arguments
 
 
+def _sizes(card, checkpoint):
+    """Those of the card, or of a preset that was built by its name."""
+    if checkpoint is None or checkpoint.name != card.name:
+        return dict(card.sizes)
+    return {**card.sizes, **checkpoint.sizes}
+
+
 def _open_sizes(checkpoint):
     """What no name of the zoo fixes, as the checkpoint has it."""
     from keras_recbert.convert.checkpoint import LEVELS
@@ -310,7 +319,7 @@ def _open_sizes(checkpoint):
     return {n: checkpoint.sizes[n] for n in names if n in checkpoint.sizes}
 
 
-def _levels(card, task_arguments, sizes):
+def _levels(task_arguments, sizes):
     """Where the objectives of a pretrainer have its encoder read."""
     from keras_recbert.convert.checkpoint import LEVELS
     from keras_recbert.tasks.pretrainer import BERT_OBJECTIVES, Pretrainer
@@ -323,8 +332,7 @@ def _levels(card, task_arguments, sizes):
             f"out. Received: {given}."
         )
     objectives = task_arguments.get("objectives", BERT_OBJECTIVES)
-    num_layers = sizes.get("num_layers", card.sizes["num_layers"])
-    return Pretrainer.backbone_arguments(objectives, num_layers)
+    return Pretrainer.backbone_arguments(objectives, sizes["num_layers"])
 
 
 def _take_vocabulary(checkpoint, arguments):

@@ -74,6 +74,8 @@ class Checkpoint:
             nothing says it.
         strip_accents: bool or None, as `WordPieceTokenizer` takes it.
         note: str. What one should know of how these weights are computed with here.
+        name: str. What the encoder of a preset is called: the name of the zoo that it
+            was built by, whatever its sizes; None for other formats.
 
     Raises:
         CheckpointError: if a tensor that `origins` names is missing or has another
@@ -94,6 +96,7 @@ class Checkpoint:
     lowercase: bool | None = None
     strip_accents: bool | None = None
     note: str = ""
+    name: str | None = None
 
     def __post_init__(self):
         for path in self.optional:

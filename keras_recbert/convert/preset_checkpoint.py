@@ -36,8 +36,9 @@ def read_preset_checkpoint(folder):
             "encoder. `keras_recbert.load` loads it as it was saved."
         )
     arguments = dict(preset.encoder_arguments)
+    name = arguments.pop("name", None)
     # How it was trained and run, which an encoder that starts from it need not be.
-    for key in ("name", "dtype", "dropout", "gradient_checkpointing", "implementation"):
+    for key in ("dtype", "dropout", "gradient_checkpointing", "implementation"):
         arguments.pop(key, None)
     missing = [
         key
@@ -52,15 +53,15 @@ def read_preset_checkpoint(folder):
     file = preset.path / WEIGHTS
     shapes = tensor_shapes(file)
     origins = {
-        name: Origin((name,), shape, shape)
-        for name, shape in shapes.items()
-        if name.startswith(ENCODER)
+        path: Origin((path,), shape, shape)
+        for path, shape in shapes.items()
+        if path.startswith(ENCODER)
     }
-    for name, size in TABLES.items():
+    for table, size in TABLES.items():
         # What takes memory by the sizes of the file must be there in the file.
         shape = (arguments[size], arguments["hidden_dim"])
-        name = f"embeddings/{name}/embeddings"
-        origins[name] = Origin((name,), shape, shape)
+        path = f"embeddings/{table}/embeddings"
+        origins[path] = Origin((path,), shape, shape)
     text, vocabulary = preset.config["text_front"], None
     if text is not None:
         vocabulary = tuple(load_vocabulary(preset.path / VOCABULARY))
@@ -77,4 +78,5 @@ def read_preset_checkpoint(folder):
         vocabulary=vocabulary,
         lowercase=None if text is None else text["lowercase"],
         strip_accents=None if text is None else text["strip_accents"],
+        name=name,
     )

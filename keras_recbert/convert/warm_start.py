@@ -64,6 +64,8 @@ def check_sizes(name, config, named, checkpoint):
     for size, ours, theirs in differing:
         if size in PREFIXES and ours < theirs:
             advice += f"; {size}={ours}, said aloud, takes the first {ours} of {theirs}"
+    if checkpoint.name is not None:
+        advice += f"; or build {checkpoint.name!r}, by which it was made"
     raise CheckpointError(
         f"{name} has other sizes than {checkpoint.path} ({checkpoint.sizes_from}):\n"
         f"{rows}\n{advice}; or choose a name of the zoo that fits."

@@ -241,6 +241,41 @@ def test_presets_start_encoders_too(folder, bert, tmp_path):
     assert_same(build("trans_blstm_half_base", tmp_path / "bert", **FEED_FORWARD), bert)
 
 
+def test_a_preset_keeps_its_sizes_under_its_own_name(tmp_path):
+    sizes = {**OWN, "num_layers": 3, "recurrent_dim": 7, "step_size": [1, 2, 4]}
+    saved = keras_recbert.build("swish_small", sentence_layer=2, **sizes)
+    saved.save_preset(tmp_path / "preset")
+    again = keras_recbert.build("swish_small", weights=tmp_path / "preset")
+    assert_same(again, saved, 0.0)
+    for name in ("step_size", "sentence_layer"):
+        assert again.config[name] == saved.config[name]
+    prefix = keras_recbert.build(
+        "swish_small", weights=tmp_path / "preset", num_layers=2
+    )
+    assert len(prefix.blocks) == 2
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    pretrainer = keras_recbert.build(
+        "swish_small",
+        task="pretrainer",
+        weights=tmp_path / "preset",
+        objectives={"masked_lm": {"layer": 3}, "next_sentence": {"layer": 1}},
+        vocabulary=special + [f"w{i}" for i in range(OWN["vocabulary_size"] - 5)],
+    )
+    assert len(pretrainer.backbone.blocks) == 3
+    assert pretrainer.backbone.config["sentence_layer"] == 1
+    with pytest.raises(ValueError, match="from 1 to 3. Received: layer=4"):
+        keras_recbert.build(
+            "swish_small",
+            task="pretrainer",
+            weights=tmp_path / "preset",
+            objectives={"masked_lm": {"layer": 4}},
+        )
+    with pytest.raises(
+        CheckpointError, match="or build 'swish_small', by which it was"
+    ):
+        keras_recbert.build("swish_tiny", weights=tmp_path / "preset")
+
+
 def test_a_relative_attention_bias_starts_at_zero(folder, bert, tmp_path):
     assert_same(build("bert_rab_tiny", folder, **FEED_FORWARD), bert)
     bert.save_preset(tmp_path / "bert")
