@@ -59,10 +59,17 @@ def write_tensors(tensors, file, metadata=None):
     """Writes a dict of name to array into a file that others may read.
 
     safetensors makes the file private to the user, whatever the umask says.
+
+    Raises:
+        OSError: if it cannot be written, such as on a full disk.
     """
+    from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
     file.touch()
     mode = file.stat().st_mode
-    save_file(tensors, file, metadata)
+    try:
+        save_file(tensors, file, metadata)
+    except SafetensorError as error:
+        raise OSError(f"{file} could not be written: {error}") from error
     file.chmod(mode)

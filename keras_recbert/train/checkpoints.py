@@ -1,5 +1,6 @@
 """Checkpoints of a run: whole or not there, and checked when they are read."""
 
+import contextlib
 import hashlib
 import json
 import pathlib
@@ -60,20 +61,34 @@ class Checkpoints:
                     encoding="utf-8",
                 )
         except (OSError, tf.errors.OpError) as error:
-            held = self.steps()
-            intact = (
-                f"The checkpoint of step {held[-1]} is intact: make room and run the "
-                "same command again to go on from there."
-                if held
-                else "There is none before it: make room and start again."
-            )
             reason = getattr(error, "message", None) or str(error)
             raise OSError(
-                f"The checkpoint of step {step} could not be written to {self.folder}: "
-                f"{reason} {intact}"
+                f"The checkpoint of step {step} could not be written: {reason}"
             ) from error
         for old in self.steps()[: -self.keep]:
             shutil.rmtree(self._path(old))
+
+    @contextlib.contextmanager
+    def naming_the_last(self):
+        """Tells, when a file of the run cannot be written, what is left of the run.
+
+        Raises:
+            OSError: in place of what was raised.
+        """
+        try:
+            yield
+        except (OSError, tf.errors.ResourceExhaustedError) as error:
+            reason = getattr(error, "message", None) or str(error)
+            held = self.steps()
+            left = (
+                f"The checkpoint of step {held[-1]} is intact: make room, and run the "
+                "same command again to go on from there."
+                if held
+                else "There is no checkpoint yet: make room, and start again."
+            )
+            raise OSError(
+                f"The run in {self.folder.parent} has ended: {reason}. {left}"
+            ) from error
 
     def read_state(self):
         """State of the latest checkpoint whose state can be read, or None."""

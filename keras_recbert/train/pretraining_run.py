@@ -12,7 +12,12 @@ import keras_recbert
 from keras_recbert.convert.preset_files import FILES as PRESET_FILES
 from keras_recbert.data.corpus import load_corpus
 from keras_recbert.data.pretraining_examples import PretrainingExamples
-from keras_recbert.folders import check_folder, check_place, locked_folder
+from keras_recbert.folders import (
+    check_folder,
+    check_place,
+    locked_folder,
+    new_file,
+)
 from keras_recbert.objectives import read_objectives
 from keras_recbert.tasks.pretraining_optimizer import pretraining_optimizer
 from keras_recbert.train.callbacks import EpochLogs, EpochSeeds
@@ -128,7 +133,8 @@ def _pretrain(config, strategy):
                 f"Another process has gone on with the run in {folder} meanwhile. Run "
                 "the same command again."
             )
-        return _fit(config, strategy, model, phases, validation, checkpoints, state)
+        with checkpoints.naming_the_last():
+            return _fit(config, strategy, model, phases, validation, checkpoints, state)
 
 
 def _fit(config, strategy, model, phases, validation, checkpoints, state):
@@ -188,7 +194,8 @@ def _fit(config, strategy, model, phases, validation, checkpoints, state):
     if not is_chief(strategy):
         return model, None
     history = epoch_logs.history
-    model.save(folder / "model.keras")
+    with new_file(folder / "model.keras") as written:
+        model.save(written)
     results = {
         "model": config.model,
         "objectives": config.objectives,

@@ -12,10 +12,9 @@ import time
 import numpy as np
 import pytest
 import yaml
-from toy_texts import FILLERS, VOCABULARY
+from toy_texts import write_corpus
 
 import keras_recbert
-from keras_recbert.data.prepare import prepare
 
 pytestmark = pytest.mark.slow
 
@@ -43,12 +42,7 @@ RECIPE = {
 def start(tmp_path_factory):
     """Function that starts `recbert pretrain` in a folder as a process."""
     folder = tmp_path_factory.mktemp("restart")
-    rng = np.random.default_rng(0)
-    sentences = [" ".join(rng.choice(FILLERS, 3 + i % 9)) + "." for i in range(200)]
-    blocks = ["\n".join(sentences[i : i + 20]) for i in range(0, 200, 20)]
-    (folder / "toy.txt").write_text("\n\n".join(blocks))
-    corpus = str(folder / "corpus")
-    prepare([folder / "toy.txt"], corpus, vocabulary=VOCABULARY, sentences="lines")
+    corpus = write_corpus(folder, num_documents=20)
     recipe = folder / "recipe.yaml"
     recipe.write_text(
         yaml.safe_dump({**RECIPE, "corpus": corpus, "validation": {"toy": corpus}})
@@ -132,17 +126,21 @@ def test_killed_at_any_moment_the_weights_are_the_same(start, tmp_path):
     assert results[0]["history"]["loss"] == results[1]["history"]["loss"]
 
 
-def test_a_full_disk_ends_with_what_to_do(start, tmp_path):
-    """Files may not grow to the size of a checkpoint, as on a disk that is full."""
+@pytest.mark.parametrize("small", [False, True])
+def test_a_full_disk_ends_with_what_to_do(start, tmp_path, small):
+    """Files may not grow to the size of a checkpoint, or at all: a full disk."""
     process = start(tmp_path / "run")
     first = tmp_path / "run" / "checkpoints" / "step_00000010"
     wait_for(process, first)
-    limit = (first / "variables.data-00000-of-00001").stat().st_size - 64
+    size = (first / "variables.data-00000-of-00001").stat().st_size
+    limit = 64 if small else size - 64
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, limit))
     output = finish(process, status=2)
     held = sorted(path.name for path in first.parent.iterdir())
     last = int(held[-1].removeprefix("step_"))
-    assert f"The checkpoint of step {last + 10} could not be written" in output
+    assert f"The run in {tmp_path / 'run'} has ended: " in output
+    checkpoint = f"The checkpoint of step {last + 10} could not be written: "
+    assert (checkpoint in output) is not small
     assert f"The checkpoint of step {last} is intact: make room" in output
     assert not [name for name in held if not name.startswith("step_")]
 
