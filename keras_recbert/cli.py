@@ -159,6 +159,7 @@ def pretrain_table(
     recipes: Annotated[Positional[list[str]], arg(metavar="RECIPE [RECIPE ...]")],
     corpus: str,
     validation: dict[str, str] | None = None,
+    test: dict[str, str] | None = None,
     seeds: list[int] = [0, 1, 2],  # noqa: B006
     output_dir: str = "runs/pretraining",
     background: bool = False,
@@ -173,6 +174,8 @@ def pretrain_table(
         corpus: Folder written by `recbert prepare`.
         validation: Names of other prepared folders, such as books DIR; by default
             those of each recipe.
+        test: Names of prepared folders that the models are scored on at the end, on
+            the whole of each.
         seeds: Seeds of each recipe.
         output_dir: Folder of the runs, table.md and curves.png.
         background: Return at once; the output goes to log.txt in the folder.
@@ -185,17 +188,45 @@ def pretrain_table(
 
     options = {"corpus": corpus, **_given(validation=validation)}
     if background:
-        plan_table(recipes, seeds, output_dir, **options)
+        plan_table(recipes, seeds, output_dir, test, **options)
         arguments = ["pretrain-table", *recipes, "--corpus", corpus]
-        if validation is not None:
-            arguments += ["--validation", *itertools.chain(*validation.items())]
+        for flag, folders in (("--validation", validation), ("--test", test)):
+            if folders is not None:
+                arguments += [flag, *itertools.chain(*folders.items())]
         arguments += ["--seeds", *map(str, seeds), "--output-dir", output_dir]
         pid, log = run_in_background(arguments, output_dir)
         print(f"Process {pid} is at work; its output goes to {log}. Stop: kill {pid}")
         return
-    table = pretrain_table(recipes, seeds, output_dir, **options)
+    table = pretrain_table(recipes, seeds, output_dir, test, **options)
     print(f"Wrote {table} and curves.png beside it.")
     print(table.read_text(encoding="utf-8"))
+
+
+def evaluate(
+    model: Positional[str],
+    corpora: dict[str, str],
+    sequence_length: int | None = None,
+    num_examples: int | None = None,
+    batch_size: int = 64,
+    seed: int = 0,
+):
+    """Scores a pre-trained model on its objectives: perplexity, accuracy.
+
+    Args:
+        model: The model.keras of `recbert pretrain`.
+        corpora: Names of folders of `recbert prepare`, such as books DIR.
+        sequence_length: Word pieces of a row; by default all positions of the model.
+        num_examples: Examples of each corpus, spread over it; by default all.
+        batch_size: Examples at a time.
+        seed: Seed of masks, swaps and pairs.
+    """
+    from keras_recbert.train.pretraining_scores import score_pretrained
+
+    scores = score_pretrained(
+        model, corpora, sequence_length, num_examples, batch_size, seed
+    )
+    for name, score in scores.items():
+        print(f"{name.removeprefix('test_').replace('_', ' ')}: {score:.4f}")
 
 
 def export(
@@ -434,6 +465,7 @@ COMMANDS = {
     "prepare": prepare,
     "pretrain": pretrain,
     "pretrain-table": pretrain_table,
+    "evaluate": evaluate,
     "export": export,
     "convert": convert,
     "predict": predict,

@@ -142,6 +142,7 @@ def test_help_is_instant_and_loads_no_tensorflow():
         (["pretrain", "--corpus", "none"], "none"),
         (["pretrain", "--recipe", "none.yaml"], "There is no recipe none.yaml"),
         (["pretrain-table", "none.yaml", "--corpus", "c"], "There is no recipe none"),
+        (["evaluate", "none.keras", "--corpora", "a", "b"], "no file none.keras"),
     ],
 )
 def test_mistakes_are_one_clear_line(recbert, tmp_path, monkeypatch, argv, message):
@@ -383,6 +384,14 @@ def test_text_is_prepared_and_an_encoder_pretrained_on_it(recbert, tmp_path):
     assert f"val same masked lm perplexity: {perplexity:.4f}\n" in out
     assert "2 steps, 0.0 M tokens" in out
     assert keras_recbert.load(run / "preset").get_config()["num_layers"] == 1
+
+    status, out, err = recbert(
+        *("evaluate", str(run / "model.keras"), "--corpora", "same", corpus),
+        *("--num-examples", "4", "--seed", "5"),
+    )
+    assert status == 0, err
+    found = float(re.search(r"same masked lm perplexity: ([\d.]+)\n", out)[1])
+    assert found == pytest.approx(perplexity, rel=1e-4)
 
 
 def test_recipe_with_an_equals_sign(recbert, tmp_path):

@@ -50,7 +50,7 @@ class IntervalScores(keras.callbacks.Callback):
         logs |= evaluate(self.model, self.validation)
 
 
-def evaluate(model, validation):
+def evaluate(model, validation, prefix="val", verbose=0):
     """Scores of a model on validation corpora: a dict of `val_NAME_SCORE`.
 
     `loss`, and of each objective means over all its predictions, such as
@@ -61,17 +61,19 @@ def evaluate(model, validation):
     Args:
         model: compiled `Pretrainer`.
         validation: dict of name to a dataset for `model.evaluate`.
+        prefix: str. What the names of the scores begin with.
+        verbose: int. As for `model.evaluate`.
     """
     scores = {}
     for name, batches in validation.items():
-        found = model.evaluate(batches, verbose=0, return_dict=True)
+        found = model.evaluate(batches, verbose=verbose, return_dict=True)
         for key, value in found.items():
             if key.endswith("_loss"):
                 continue
-            scores[f"val_{name}_{key}"] = value
+            scores[f"{prefix}_{name}_{key}"] = value
             if key.endswith("lm_cross_entropy"):
                 key = key.replace("cross_entropy", "perplexity")
-                scores[f"val_{name}_{key}"] = math.exp(min(value, 700.0))
+                scores[f"{prefix}_{name}_{key}"] = math.exp(min(value, 700.0))
     return scores
 
 

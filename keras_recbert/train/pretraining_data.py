@@ -22,20 +22,34 @@ def load_validation(config, corpus):
     """
     held_out = {}
     for name, path in config.validation.items():
-        held_out[name] = one = load_corpus(path)
-        if one.vocabulary != corpus.vocabulary:
-            raise ValueError(
-                f"The validation corpus {path} has other word pieces than {corpus.path}"
-                f". Prepare it with --vocabulary {corpus.path / 'vocab.txt'}."
-            )
-        for option in ("lowercase", "strip_accents"):
-            mine, other = getattr(corpus, option), getattr(one, option)
-            if mine != other:
-                raise ValueError(
-                    f"The validation corpus {path} was cut with {option}={other}, "
-                    f"{corpus.path} with {mine}. Prepare it again, in the same way."
-                )
+        held_out[name] = load_corpus(path)
+        check_same_pieces(held_out[name], corpus, corpus.path)
     return held_out
+
+
+def check_same_pieces(corpus, trained, source):
+    """Checks that a corpus can score a model.
+
+    Args:
+        corpus: `Corpus`.
+        trained: `Corpus` that the model learned from, or its `WordPieceTokenizer`.
+        source: str or path. What messages call it.
+
+    Raises:
+        ValueError: if the text was cut in another way.
+    """
+    if corpus.vocabulary != trained.vocabulary:
+        raise ValueError(
+            f"The corpus {corpus.path} has other word pieces than {source}. Prepare it "
+            "with --vocabulary and the vocab.txt of the training."
+        )
+    for option in ("lowercase", "strip_accents"):
+        mine, other = getattr(trained, option), getattr(corpus, option)
+        if mine != other:
+            raise ValueError(
+                f"The corpus {corpus.path} was cut with {option}={other}, {source} "
+                f"with {mine}. Prepare it again, in the same way."
+            )
 
 
 def validation_batches(config, held_out, objectives, strategy):

@@ -1,6 +1,7 @@
 """Several pre-training recipes, several seeds each, in one table and one picture."""
 
 import dataclasses
+import hashlib
 import json
 import pathlib
 import signal
@@ -19,17 +20,18 @@ from keras_recbert.train.pretraining_curves import (
 )
 
 
-def pretrain_table(recipes, seeds, output_dir, **options):
+def pretrain_table(recipes, seeds, output_dir, test=None, **options):
     """Runs each recipe with each seed, and writes `table.md` and `curves.png`.
 
     Each run is a process of its own, `recbert pretrain`, in the folder
     `RECIPE-seedSEED`. What is finished is not run again, what was stopped goes on, so
     the same command may be stopped and run again at any time. The seeds take turns:
     all recipes with the first seed, then all with the second. Table and picture are
-    written anew after each run.
+    written anew after each run. At the end all models are scored on the whole of the
+    corpora of `test`; a run keeps these scores in its `test_scores.json`.
 
     Args:
-        recipes, seeds, output_dir, **options: as `plan_table`.
+        recipes, seeds, output_dir, test, **options: as `plan_table`.
 
     Returns:
         Path of the table.
@@ -38,8 +40,8 @@ def pretrain_table(recipes, seeds, output_dir, **options):
         ValueError, OSError: as `plan_table`; before anything runs.
         RuntimeError: if a run fails; says which and where its output is.
     """
-    configs = plan_table(recipes, seeds, output_dir, **options)
-    folder = pathlib.Path(output_dir)
+    configs = plan_table(recipes, seeds, output_dir, test, **options)
+    folder, test = pathlib.Path(output_dir), test or {}
     folder.mkdir(parents=True, exist_ok=True)
     # A process that is told to end takes the run that it started with it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
@@ -48,18 +50,25 @@ def pretrain_table(recipes, seeds, output_dir, **options):
             if not (folder / run / "results.json").is_file():
                 print(f"[{number}/{len(configs)}] {run}", flush=True)
                 _run(config, folder / run)
-                _report(folder, configs)
-        _report(folder, configs)
+                _report(folder, configs, test)
+        for number, run in enumerate(configs if test else (), start=1):
+            if _test_scores(folder / run, test) is None:
+                names = ", ".join(test)
+                print(f"[{number}/{len(configs)}] {run}, scored on {names}", flush=True)
+                _score(folder / run, test)
+        _report(folder, configs, test)
     return folder / "table.md"
 
 
-def plan_table(recipes, seeds, output_dir, **options):
+def plan_table(recipes, seeds, output_dir, test=None, **options):
     """The runs of a table, checked.
 
     Args:
         recipes: paths of YAML files with the fields of `PretrainingConfig`.
         seeds: list of int.
         output_dir: folder.
+        test: dict of name to a folder that `recbert prepare` wrote, with the word
+            pieces of `corpus`.
         **options: fields of `PretrainingConfig` that all runs share, such as `corpus`
             and `validation`.
 
@@ -71,7 +80,8 @@ def plan_table(recipes, seeds, output_dir, **options):
             run that is there was made with other options or another text.
         OSError: if the folder cannot be written, or something cannot be read.
     """
-    from keras_recbert.data.corpus import corpus_sha256
+    from keras_recbert.data.corpus import corpus_sha256, load_corpus
+    from keras_recbert.train.pretraining_data import check_same_pieces
 
     recipes = [pathlib.Path(recipe) for recipe in recipes]
     names = [recipe.stem for recipe in recipes]
@@ -102,7 +112,7 @@ def plan_table(recipes, seeds, output_dir, **options):
         path = pathlib.Path(config.output_dir) / "results.json"
         if not path.is_file():
             continue
-        results = _read_results(path)
+        results = _read_json(path)
         changed = config.changes(results["config"])
         now = {
             "corpus": sums[config.corpus],
@@ -114,6 +124,11 @@ def plan_table(recipes, seeds, output_dir, **options):
             raise ValueError(
                 f"{path.parent} holds a run with other options: {changed}. Remove it "
                 "to run it anew, or choose another output_dir."
+            )
+    for path in (test or {}).values():
+        for config in {config.corpus: config for config in shared}.values():
+            check_same_pieces(
+                load_corpus(path), load_corpus(config.corpus), config.corpus
             )
     return configs
 
@@ -162,13 +177,48 @@ def _run(config, run):
         )
 
 
-def _report(folder, configs):
+def _score(run, test):
+    """Scores a finished run on whole corpora and keeps what it scored."""
+    import keras
+
+    from keras_recbert.train.pretraining_scores import score_pretrained
+
+    scores = score_pretrained(run / "model.keras", test)
+    keras.backend.clear_session()
+    kept = {**_what_is_scored(run, test), "scores": scores}
+    with new_file(run / "test_scores.json") as written:
+        written.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+
+
+def _test_scores(run, test):
+    """What `_score` kept; None if it was of another run or another text."""
+    path = run / "test_scores.json"
+    if not path.is_file():
+        return None
+    kept = _read_json(path)
+    scores = kept.pop("scores", None)
+    return scores if kept == _what_is_scored(run, test) else None
+
+
+def _what_is_scored(run, test):
+    from keras_recbert.data.corpus import corpus_sha256
+
+    results = (run / "results.json").read_bytes()
+    return {
+        "results_sha256": hashlib.sha256(results).hexdigest(),
+        "corpora": {name: corpus_sha256(path) for name, path in test.items()},
+    }
+
+
+def _report(folder, configs, test):
     runs, every = {}, {}
     for run, config in configs.items():
         path = folder / run / "results.json"
         if path.is_file():
             name = run.removesuffix(f"-seed{config.seed}")
-            runs.setdefault(name, []).append(_read_results(path))
+            results = _read_json(path)
+            results["scores"] |= _test_scores(folder / run, test) or {}
+            runs.setdefault(name, []).append(results)
             every[name] = config.checkpoint_every
     with new_file(folder / "table.md") as written:
         written.write_text(make_table(runs), encoding="utf-8")
@@ -178,7 +228,7 @@ def _report(folder, configs):
     save_pretraining_curves(folder / "curves.png", histories, every, folder.name)
 
 
-def _read_results(path):
+def _read_json(path):
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

@@ -12,9 +12,8 @@ import time
 import numpy as np
 import pytest
 import yaml
-from toy_texts import FILLERS, VOCABULARY
+from toy_texts import write_corpus
 
-from keras_recbert.data.prepare import prepare
 from keras_recbert.train.pretraining_curves import (
     save_pretraining_curves,
     training_seconds,
@@ -90,16 +89,7 @@ def test_curves_are_drawn_of_runs_of_unequal_length(tmp_path):
 def toy(tmp_path_factory):
     """Folder with a corpus, a recipe that works and one that names no model."""
     folder = tmp_path_factory.mktemp("table")
-    rng = np.random.default_rng(0)
-    lines = [" ".join(rng.choice(FILLERS, 3 + i % 9)) + "." for i in range(60)]
-    (folder / "toy.txt").write_text("\n".join(lines))
-    prepare(
-        [folder / "toy.txt"],
-        folder / "corpus",
-        vocabulary=VOCABULARY,
-        sentences="lines",
-        num_shards=1,
-    )
+    write_corpus(folder)
     recipe = {
         "model": "bert_tiny",
         "objectives": {"masked_lm": None},
@@ -132,6 +122,10 @@ def test_a_wrong_recipe_is_told_before_anything_runs(toy, tmp_path):
             pretrain_table(recipes, seeds, tmp_path / "table", **options)
     with pytest.raises(FileNotFoundError, match="No corpus at .*none"):
         pretrain_table(recipes, [0], tmp_path / "table", corpus=str(tmp_path / "none"))
+    with pytest.raises(FileNotFoundError, match="No corpus at .*nowhere"):
+        pretrain_table(
+            [toy / "small.yaml"], [0], tmp_path / "table", {"a": "nowhere"}, **options
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -170,6 +164,26 @@ def test_what_is_finished_is_kept_and_what_failed_is_named(toy, tmp_path, capsys
         for seed in (3, 4)
     ]
     assert scores[0]["scores"] != scores[1]["scores"]
+
+    # Scored on the whole of other corpora at the end, once.
+    test = {"all": corpus}
+    table = pretrain_table(recipes[:1], [3, 4], tmp_path, test, **options)
+    assert capsys.readouterr().out.count("small-seed3, scored on all\n") == 1
+    scored = [
+        json.loads((tmp_path / f"small-seed{seed}" / "test_scores.json").read_text())
+        for seed in (3, 4)
+    ]
+    values = [one["scores"]["test_all_masked_lm_perplexity"] for one in scored]
+    low, high = sorted(values)
+    assert f"{np.mean(values):.1f} ({low:.1f}–{high:.1f}) | 3, 4 |" in table.read_text()
+    pretrain_table(recipes[:1], [3, 4], tmp_path, test, **options)
+    assert capsys.readouterr().out == ""
+    # Another run in its place is scored anew.
+    path = tmp_path / "small-seed3" / "test_scores.json"
+    path.write_text(json.dumps({**scored[0], "results_sha256": "0" * 64}))
+    pretrain_table(recipes[:1], [3, 4], tmp_path, test, **options)
+    assert capsys.readouterr().out == "[1/2] small-seed3, scored on all\n"
+    assert json.loads(path.read_text()) == scored[0]
 
     # What is there must be what is asked for.
     with pytest.raises(ValueError, match=r"small-seed3 holds .* steps=4 \(now 8\)"):
