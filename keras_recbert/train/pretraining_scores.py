@@ -1,5 +1,6 @@
 """Scores of pre-trained models on text that they have not seen."""
 
+import pathlib
 import sys
 
 from keras_recbert.data.corpus import load_corpus
@@ -38,6 +39,10 @@ def score_pretrained(
         ValueError: if the model has no objectives, or a corpus was cut with other word
             pieces or cannot serve them.
     """
+    if pathlib.Path(path).is_dir():
+        raise ValueError(
+            f"{path} is a folder. Name the model.keras of a run: a preset has no heads."
+        )
     model = load_model(path)
     if not isinstance(model, Pretrainer):
         raise ValueError(

@@ -87,6 +87,8 @@ def test_the_seed_and_the_number_of_examples_are_used(saved, corpus):
 def test_what_cannot_be_scored_is_told(saved, corpus, tmp_path):
     with pytest.raises(FileNotFoundError, match="There is no file none.keras"):
         score_pretrained("none.keras", {"toy": corpus})
+    with pytest.raises(ValueError, match="is a folder. Name the model.keras of a run"):
+        score_pretrained(tmp_path, {"toy": corpus})
     tiny_model(label_names=["bad", "good"]).save(tmp_path / "classifier.keras")
     with pytest.raises(ValueError, match="classifier.keras has no heads of pre-train"):
         score_pretrained(tmp_path / "classifier.keras", {"toy": corpus})
