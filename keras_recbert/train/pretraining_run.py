@@ -12,12 +12,7 @@ import keras_recbert
 from keras_recbert.convert.preset_files import FILES as PRESET_FILES
 from keras_recbert.data.corpus import load_corpus
 from keras_recbert.data.pretraining_examples import PretrainingExamples
-from keras_recbert.folders import (
-    check_folder,
-    check_place,
-    locked_folder,
-    new_file,
-)
+from keras_recbert.folders import check_folder, check_place, locked_folder, new_file
 from keras_recbert.objectives import read_objectives
 from keras_recbert.tasks.pretraining_optimizer import pretraining_optimizer
 from keras_recbert.train.callbacks import EpochLogs, EpochSeeds

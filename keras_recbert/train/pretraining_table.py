@@ -125,11 +125,10 @@ def plan_table(recipes, seeds, output_dir, test=None, **options):
                 f"{path.parent} holds a run with other options: {changed}. Remove it "
                 "to run it anew, or choose another output_dir."
             )
-    for path in (test or {}).values():
-        for config in {config.corpus: config for config in shared}.values():
-            check_same_pieces(
-                load_corpus(path), load_corpus(config.corpus), config.corpus
-            )
+    for source in {config.corpus for config in shared} if test else ():
+        trained = load_corpus(source)
+        for path in test.values():
+            check_same_pieces(load_corpus(path), trained, source)
     return configs
 
 
@@ -182,12 +181,12 @@ def _score(run, test):
     import keras
 
     from keras_recbert.train.pretraining_scores import score_pretrained
+    from keras_recbert.train.training_run import write_json
 
     scores = score_pretrained(run / "model.keras", test)
     keras.backend.clear_session()
     kept = {**_what_is_scored(run, test), "scores": scores}
-    with new_file(run / "test_scores.json") as written:
-        written.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+    write_json(run / "test_scores.json", kept)
 
 
 def _test_scores(run, test):

@@ -1,5 +1,6 @@
 import json
 import pathlib
+import resource
 import shutil
 
 import keras
@@ -492,6 +493,19 @@ def test_a_crash_leaves_nothing(classifier, tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         write_preset(classifier, tmp_path / "preset")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_names_the_file_and_leaves_nothing(classifier, written, tmp_path):
+    """Files may not grow to the size of the weights, as on a disk that is full."""
+    size = (written / "model.safetensors").stat().st_size
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size - 64, limits[1]))
+    try:
+        with pytest.raises(OSError, match="model.safetensors could not be written: "):
+            classifier.save_preset(tmp_path / "preset")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_stop_while_overwriting_leaves_the_old_preset(
