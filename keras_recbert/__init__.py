@@ -1,18 +1,18 @@
 """Recurrent BERTs for Keras 3: build, train, export, serve.
 
-Importing the package registers the names of the zoo and nothing else: TensorFlow
-is loaded when the first model is built.
+Importing the package registers the names of the zoo, and those of its classes with
+Keras, and nothing else: TensorFlow is loaded when the first model is built.
 """
 
 import lazy_loader
 
 from keras_recbert.builder import build, count_parameters, explain, load
 from keras_recbert.models.registry import ModelCard, get_card, list_models, register
+from keras_recbert.registration import register_lazily
 
 __version__ = "0.1.0"
-__getattr__, __dir__, _ = lazy_loader.attach(
-    __name__, submodules=["layers", "tasks", "text"]
-)
+register_lazily()  # for `keras.models.load_model`
+__getattr__, _, _ = lazy_loader.attach(__name__, submodules=["layers", "tasks", "text"])
 __all__ = [
     "ModelCard",
     "build",
@@ -26,3 +26,8 @@ __all__ = [
     "tasks",
     "text",
 ]
+
+
+def __dir__():
+    """All public names: lazy_loader knows only those that it loads."""
+    return sorted([*__all__, "__version__"])

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_recbert.layers.checked_layer import CheckedLayer
 from keras_recbert.layers.common import check_rate
 from keras_recbert.ops.add_norm import add_norm
 from keras_recbert.ops.dropout import keep_mask
@@ -10,7 +11,7 @@ from keras_recbert.ops.implementation import check_implementation, use_xla
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
-class AddNorm(keras.layers.Layer):
+class AddNorm(CheckedLayer):
     """`LayerNorm(x + dropout(update))`: dropout, residual and LayerNorm in one.
 
     Devlin et al. 2018, section 3 (the frame of Vaswani et al. 2017, section 5.4).
@@ -22,7 +23,8 @@ class AddNorm(keras.layers.Layer):
         epsilon: float. Added to the variance.
 
     Call arguments:
-        x: float, `(batch_size, sequence_length, dim)`. The residual.
+        x: float, `(batch_size, sequence_length, dim)`. The residual. Its Keras mask
+            is passed on.
         update: float, shape of `x`.
 
     Returns:
@@ -31,6 +33,9 @@ class AddNorm(keras.layers.Layer):
     Raises:
         ValueError: if `dropout` is not in [0, 1) or `implementation` is unknown.
     """
+
+    call_shapes = {"x": (..., "dim"), "update": (..., "dim")}
+    built_axis = "dim"
 
     def __init__(self, dropout=0.0, implementation="auto", epsilon=1e-12, **kwargs):
         super().__init__(**kwargs)

@@ -3,13 +3,14 @@
 import keras
 from keras import ops
 
+from keras_recbert.layers.checked_layer import ROWS, CheckedLayer
 from keras_recbert.layers.common import bert_initializer, check_positive, check_rate
 from keras_recbert.layers.dropout import Dropout
 from keras_recbert.ops.implementation import check_implementation
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
-class BertEmbeddings(keras.layers.Layer):
+class BertEmbeddings(CheckedLayer):
     """Sum of token, segment and position embeddings, then LayerNorm and dropout.
 
     Devlin et al. 2018, section 3.2 and figure 2. Positions are learned.
@@ -33,6 +34,9 @@ class BertEmbeddings(keras.layers.Layer):
         ValueError: if a size is not positive, or if `sequence_length` is known and
             above `max_sequence_length`.
     """
+
+    call_shapes = {"token_ids": ROWS, "segment_ids": ROWS}
+    built_axis = None
 
     def __init__(
         self,
@@ -88,14 +92,7 @@ class BertEmbeddings(keras.layers.Layer):
         self.built = True
 
     def call(self, token_ids, segment_ids, training=None):
-        length = token_ids.shape[1]
-        if length is not None and length > self.max_sequence_length:
-            raise ValueError(
-                "The input is longer than the table of positions. Received: "
-                f"sequence_length={length}, max_sequence_length="
-                f"{self.max_sequence_length}. Truncate the input, or build the model "
-                f"with max_sequence_length={length}."
-            )
+        self._check_length(token_ids.shape[1])
         positions = ops.arange(ops.shape(token_ids)[1])
         hidden = (
             self.token_embedding(token_ids)
@@ -104,7 +101,17 @@ class BertEmbeddings(keras.layers.Layer):
         )
         return self.dropout(self.norm(hidden), training=training)
 
+    def _check_length(self, length):
+        if length is not None and length > self.max_sequence_length:
+            raise ValueError(
+                "The input is longer than the table of positions. Received: "
+                f"sequence_length={length}, max_sequence_length="
+                f"{self.max_sequence_length}. Truncate the input, or build the model "
+                f"with max_sequence_length={length}."
+            )
+
     def compute_output_shape(self, token_ids_shape, segment_ids_shape=None):
+        self._check_length(token_ids_shape[1])
         return (*token_ids_shape, self.hidden_dim)
 
     def get_config(self):

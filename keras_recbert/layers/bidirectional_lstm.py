@@ -3,13 +3,14 @@
 import keras
 from keras import ops
 
+from keras_recbert.layers.checked_layer import CheckedLayer
 from keras_recbert.layers.common import check_positive
 from keras_recbert.ops.bidirectional_lstm import bidirectional_lstm
 from keras_recbert.ops.implementation import check_implementation, choose
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
-class BidirectionalLSTM(keras.layers.Layer):
+class BidirectionalLSTM(CheckedLayer):
     """Forward and backward LSTM over a sequence, outputs concatenated.
 
     The LSTM of Keras (Hochreiter and Schmidhuber 1997 with forget gate; gates
@@ -24,8 +25,9 @@ class BidirectionalLSTM(keras.layers.Layer):
     are all padding are allowed. The recurrence runs in float32 in every precision
     but float64.
 
-    Masking: where `padding_mask` is 0 the state is carried and the output is 0; the
-    backward pass starts at the last real token.
+    Masking: where `padding_mask` or Keras's `mask` is 0 the state is carried and the
+    output is 0. So the backward pass starts at the last real token, and a row gives
+    what its real tokens alone give, wherever the zeros are.
 
     Args:
         units: int. Width of the state of each direction.
@@ -33,9 +35,10 @@ class BidirectionalLSTM(keras.layers.Layer):
             `keras_recbert.ops.bidirectional_lstm`.
 
     Call arguments:
-        inputs: float, `(batch_size, sequence_length, input_dim)`.
+        inputs: float, `(batch_size, sequence_length, hidden_dim)`.
         padding_mask: optional bool or int, `(batch_size, sequence_length)`;
             1 = token.
+        mask: as `padding_mask`; Keras passes its masks here.
 
     Returns:
         float, `(batch_size, sequence_length, 2 * units)`, forward direction first.
@@ -82,13 +85,13 @@ class BidirectionalLSTM(keras.layers.Layer):
         )
         self.built = True
 
-    def call(self, inputs, padding_mask=None, training=None):
+    def call(self, inputs, padding_mask=None, training=None, mask=None):
         outputs = bidirectional_lstm(
             inputs,
             self.kernel,
             self.recurrent_kernel,
             self.bias,
-            padding_mask,
+            self.agreed_mask(inputs, padding_mask, mask),
             choose(self.implementation, self.units)[0],
             keep_states=bool(training),
         )

@@ -4,12 +4,13 @@ import keras
 
 from keras_recbert.layers.add_norm import AddNorm
 from keras_recbert.layers.bidirectional_lstm import BidirectionalLSTM
+from keras_recbert.layers.checked_layer import CheckedLayer
 from keras_recbert.layers.common import bert_initializer, check_positive, check_rate
 from keras_recbert.layers.dense import Dense
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
-class BLSTMBlock(keras.layers.Layer):
+class BLSTMBlock(CheckedLayer):
     """A BiLSTM in place of the whole block: `LayerNorm(x + dropout(W BiLSTM(x)))`.
 
     The BLSTM model of Huang et al. 2020, section 4.3: "we replace the 12
@@ -17,7 +18,7 @@ class BLSTMBlock(keras.layers.Layer):
     stacked; this keeps the frame of its other blocks (residual, LayerNorm, linear
     map from `2 * recurrent_dim` to the width of the input).
 
-    Masking: the backward LSTM starts at the last real token.
+    Masking: as `BidirectionalLSTM`.
 
     Args:
         recurrent_dim: int. Units of each direction.
@@ -28,6 +29,7 @@ class BLSTMBlock(keras.layers.Layer):
         inputs: float, `(batch_size, sequence_length, hidden_dim)`.
         padding_mask: optional bool or int, `(batch_size, sequence_length)`;
             1 = token.
+        mask: as `padding_mask`; Keras passes its masks here.
 
     Returns:
         float, shape of `inputs`.
@@ -66,7 +68,8 @@ class BLSTMBlock(keras.layers.Layer):
         self.output_norm.build(inputs_shape)
         self.built = True
 
-    def call(self, inputs, padding_mask=None, training=None):
+    def call(self, inputs, padding_mask=None, training=None, mask=None):
+        padding_mask = self.agreed_mask(inputs, padding_mask, mask)
         update = self.bidirectional_lstm(inputs, padding_mask, training=training)
         return self.output_norm(inputs, self.projection(update), training=training)
 

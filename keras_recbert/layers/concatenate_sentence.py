@@ -3,9 +3,11 @@
 import keras
 from keras import ops
 
+from keras_recbert.layers.checked_layer import ROWS, CheckedLayer
+
 
 @keras.saving.register_keras_serializable("keras_recbert")
-class ConcatenateSentence(keras.layers.Layer):
+class ConcatenateSentence(CheckedLayer):
     """Concatenates one vector a row to every token of that row.
 
     Aksoy et al. 2020, section 3 and figure 2: the vector is the output of `[CLS]` or
@@ -18,6 +20,12 @@ class ConcatenateSentence(keras.layers.Layer):
     Returns:
         float, `(batch_size, sequence_length, dim + sentence_dim)`.
     """
+
+    call_shapes = {
+        "inputs": (*ROWS, "dim"),
+        "sentence": ("batch_size", "sentence_dim"),
+    }
+    built_axis = None
 
     def call(self, inputs, sentence):
         shape = (*ops.shape(inputs)[:2], sentence.shape[-1])

@@ -4,12 +4,13 @@ import keras
 import tensorflow as tf
 from keras import ops
 
+from keras_recbert.layers.checked_layer import CheckedLayer
 from keras_recbert.ops.gelu import gelu
 from keras_recbert.ops.implementation import check_implementation, use_xla
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
-class Dense(keras.layers.Dense):
+class Dense(CheckedLayer, keras.layers.Dense):
     """`activation(x W + b)` over the last axis, as `keras.layers.Dense`.
 
     All leading axes are folded into one, so that product, bias and exact GELU stand
@@ -25,6 +26,9 @@ class Dense(keras.layers.Dense):
 
     Call arguments, returns, raises: as `keras.layers.Dense`.
     """
+
+    call_shapes = {"inputs": (..., "input_dim")}
+    built_axis = "input_dim"
 
     def __init__(self, units, implementation="auto", **kwargs):
         super().__init__(units, **kwargs)

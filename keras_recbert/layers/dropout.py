@@ -3,13 +3,14 @@
 import keras
 from keras import ops
 
+from keras_recbert.layers.checked_layer import CheckedLayer
 from keras_recbert.layers.common import check_rate
 from keras_recbert.ops.dropout import drop, keep_mask
 from keras_recbert.ops.implementation import check_implementation, use_xla
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
-class Dropout(keras.layers.Layer):
+class Dropout(CheckedLayer):
     """As `keras.layers.Dropout`, from 16 random bits an element.
 
     The rate is met to 1 / 65,536. What is kept is scaled by the inverse of its share,
@@ -25,6 +26,9 @@ class Dropout(keras.layers.Layer):
     Raises:
         ValueError: if `rate` is not in [0, 1) or `implementation` is unknown.
     """
+
+    call_shapes = {"inputs": (...,)}
+    built_axis = None
 
     def __init__(self, rate, implementation="auto", seed=None, **kwargs):
         super().__init__(**kwargs)

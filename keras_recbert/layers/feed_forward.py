@@ -2,13 +2,14 @@
 
 import keras
 
+from keras_recbert.layers.checked_layer import CheckedLayer
 from keras_recbert.layers.common import bert_initializer, check_positive
 from keras_recbert.layers.dense import Dense
 from keras_recbert.ops.implementation import check_implementation
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
-class FeedForward(keras.layers.Layer):
+class FeedForward(CheckedLayer):
     """`gelu(x W1 + b1) W2 + b2` with the exact (erf) GELU.
 
     Devlin et al. 2018, section 3 and appendix A.2.
@@ -26,6 +27,8 @@ class FeedForward(keras.layers.Layer):
     Raises:
         ValueError: if `intermediate_dim` is not positive.
     """
+
+    call_shapes = {"inputs": (..., "hidden_dim")}
 
     def __init__(self, intermediate_dim, implementation="auto", **kwargs):
         super().__init__(**kwargs)

@@ -4,13 +4,14 @@ import keras
 import tensorflow as tf
 from keras import ops
 
+from keras_recbert.layers.checked_layer import ROWS, CheckedLayer
 from keras_recbert.layers.common import bert_initializer, check_positive
 from keras_recbert.layers.dense import Dense
 from keras_recbert.ops.implementation import check_implementation
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
-class MaskedLMHead(keras.layers.Layer):
+class MaskedLMHead(CheckedLayer):
     """Logits of all word pieces at some positions, by the table of embeddings.
 
     Devlin et al. 2018, section 3.3.1, as their released code has it:
@@ -38,6 +39,12 @@ class MaskedLMHead(keras.layers.Layer):
     Raises:
         ValueError: if a size is not positive, or is not that of `token_embedding`.
     """
+
+    call_shapes = {
+        "inputs": (*ROWS, "dim"),
+        "mask_positions": ("batch_size", "num_positions"),
+    }
+    built_axis = "dim"
 
     def __init__(
         self,
@@ -100,10 +107,19 @@ class MaskedLMHead(keras.layers.Layer):
         x = self.norm(self.dense(x, training=training))
         # One product for the whole batch: (batch_size * num_positions, hidden_dim).
         rows = ops.reshape(x, (-1, self.hidden_dim))
-        table = ops.convert_to_tensor(self.token_embedding.embeddings, x.dtype)
-        logits = tf.matmul(rows, table, transpose_b=True)
+        logits = tf.matmul(rows, self._table(x.dtype), transpose_b=True)
         logits = tf.nn.bias_add(tf.cast(logits, self.bias.dtype), self.bias)
         return ops.reshape(logits, (*ops.shape(x)[:2], self.vocabulary_size))
+
+    def _table(self, dtype):
+        embedding = self.token_embedding
+        if embedding.quantization_mode is not None:
+            # Its weight is whole numbers and a scale; a lookup multiplies them.
+            return ops.cast(embedding(ops.arange(self.vocabulary_size)), dtype)
+        return ops.convert_to_tensor(embedding.embeddings, dtype)
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return None  # the outputs stand at `mask_positions`
 
     def compute_output_shape(self, inputs_shape, mask_positions_shape):
         return (*mask_positions_shape, self.vocabulary_size)

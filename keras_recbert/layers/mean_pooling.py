@@ -3,27 +3,39 @@
 import keras
 from keras import ops
 
+from keras_recbert.layers.checked_layer import CheckedLayer
+
 
 @keras.saving.register_keras_serializable("keras_recbert")
-class MeanPooling(keras.layers.Layer):
+class MeanPooling(CheckedLayer):
     """Mean of a sequence over the positions whose mask is 1.
 
-    `keras.layers.GlobalAveragePooling1D` gives NaN for a row that is all padding;
-    this gives 0.
+    Of all positions, if there is no mask. `keras.layers.GlobalAveragePooling1D` gives
+    NaN for a row that is all padding; this gives 0.
 
     Call arguments:
         inputs: float, `(batch_size, sequence_length, hidden_dim)`.
-        padding_mask: bool or int, `(batch_size, sequence_length)`; 1 = token.
+        padding_mask: optional bool or int, `(batch_size, sequence_length)`;
+            1 = token.
+        mask: as `padding_mask`; Keras passes its masks here.
 
     Returns:
         float, `(batch_size, hidden_dim)`.
     """
 
-    def call(self, inputs, padding_mask):
-        mask = ops.cast(padding_mask, "float32")[:, :, None]
+    built_axis = None
+
+    def call(self, inputs, padding_mask=None, mask=None):
+        mask = self.agreed_mask(inputs, padding_mask, mask)
+        if mask is None:
+            mask = ops.ones(ops.shape(inputs)[:2])
+        mask = ops.cast(mask, "float32")[:, :, None]
         total = ops.sum(ops.cast(inputs, "float32") * mask, axis=1)
         mean = total / ops.maximum(ops.sum(mask, axis=1), 1.0)
         return ops.cast(mean, self.compute_dtype)
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return None  # no position is left
 
     def compute_output_shape(self, inputs_shape, padding_mask_shape=None):
         return (inputs_shape[0], inputs_shape[-1])

@@ -1,8 +1,10 @@
 """Multi-head self-attention with padding, causal mask and relative bias."""
 
 import keras
+import tensorflow as tf
 from keras import ops
 
+from keras_recbert.layers.checked_layer import CheckedLayer
 from keras_recbert.layers.common import bert_initializer, check_positive, check_rate
 from keras_recbert.layers.dense import Dense
 from keras_recbert.ops.attend import attend
@@ -18,7 +20,7 @@ NUM_BUCKETS = 32  # T5's number of relative positions
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
-class SelfAttention(keras.layers.Layer):
+class SelfAttention(CheckedLayer):
     """Scaled dot-product attention of a sequence over itself.
 
     `softmax(Q K^T / sqrt(head_dim) + bias) V`, heads concatenated and projected
@@ -30,7 +32,8 @@ class SelfAttention(keras.layers.Layer):
     its layers; Lei et al. add the bias "to each attention layer", so here each
     layer has a table of its own (32 scalars a head).
 
-    Masking: positions whose `padding_mask` is 0 get no weight.
+    Masking: positions where `padding_mask` or Keras's `mask` is 0 get no weight.
+    They count in the distances of the relative bias.
 
     Args:
         num_heads: int. Number of heads; divides the width of the input.
@@ -41,7 +44,9 @@ class SelfAttention(keras.layers.Layer):
 
     Call arguments:
         inputs: float, `(batch_size, sequence_length, hidden_dim)`.
-        padding_mask: optional bool or int, `(batch_size, sequence_length)`.
+        padding_mask: optional bool or int, `(batch_size, sequence_length)`;
+            1 = token.
+        mask: as `padding_mask`; Keras passes its masks here.
 
     Returns:
         float, shape of `inputs`.
@@ -102,7 +107,8 @@ class SelfAttention(keras.layers.Layer):
             )
         self.built = True
 
-    def call(self, inputs, padding_mask=None, training=None):
+    def call(self, inputs, padding_mask=None, training=None, mask=None):
+        padding_mask = self.agreed_mask(inputs, padding_mask, mask)
         batch_size, length, hidden_dim = ops.shape(inputs)
         qkv = ops.reshape(
             self.query_key_value(inputs),
@@ -122,7 +128,8 @@ class SelfAttention(keras.layers.Layer):
 
     def _attend(self, scores, value, training):
         if not training:
-            return ops.matmul(ops.softmax(scores), value)
+            # Keras's softmax warns of rows of one token.
+            return ops.matmul(tf.nn.softmax(scores), value)
         keep, scale = None, 1.0
         if self.dropout_rate:
             seed = self.seed_generator.next()

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_recbert.layers.checked_layer import CheckedLayer
 from keras_recbert.layers.common import bert_initializer, check_positive
 from keras_recbert.layers.dense import Dense
 from keras_recbert.ops.implementation import check_implementation, choose
@@ -11,7 +12,7 @@ GATES = ("gelu", "sigmoid")
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
-class SwishRNN(keras.layers.Layer):
+class SwishRNN(CheckedLayer):
     """Element-wise recurrence that replaces the feed-forward sub-layer.
 
     With `x1 = x W1` and `x2 = x W2` (Lei et al. 2022, section 2.2, eq. 2-4):
@@ -23,7 +24,9 @@ class SwishRNN(keras.layers.Layer):
     1) and beta (starts at 0). The recurrence runs in float32 in every precision
     but float64.
 
-    Masking: where `padding_mask` is 0 the state is carried, not updated.
+    Masking: where `padding_mask` or Keras's `mask` is 0 the state is carried, not
+    updated. Masked positions count in the distance `k`: zeros in the middle of a row
+    change nothing at the others if `k` is 1; else they change which of them is read.
 
     Args:
         recurrent_dim: int. Width of the state (2048 for base, 2752 for large).
@@ -36,6 +39,7 @@ class SwishRNN(keras.layers.Layer):
         inputs: float, `(batch_size, sequence_length, hidden_dim)`.
         padding_mask: optional bool or int, `(batch_size, sequence_length)`;
             1 = token.
+        mask: as `padding_mask`; Keras passes its masks here.
 
     Returns:
         float, shape and dtype of `inputs`.
@@ -104,14 +108,14 @@ class SwishRNN(keras.layers.Layer):
         self.gate_bias = vector("gate_bias", "zeros")  # b_sigma
         self.built = True
 
-    def call(self, inputs, padding_mask=None):
+    def call(self, inputs, padding_mask=None, mask=None):
         gated = swish_rnn(
             self.input_dense(inputs),
             self.alpha,
             self.beta,
             self.state_bias,
             self.gate_bias,
-            padding_mask,
+            self.agreed_mask(inputs, padding_mask, mask),
             self.step_size,
             self.gate,
             choose(self.implementation, self.recurrent_dim)[0],

@@ -13,6 +13,8 @@ class SwishRNNBlock(TransformerBlock):
     Lei et al. 2022, section 2.2 and figure 1. The relative attention bias is on by
     default, as in the paper.
 
+    Masking: as `SelfAttention` and `SwishRNN`.
+
     Args:
         num_heads: int. Number of attention heads.
         recurrent_dim: int. Width of the recurrent state.

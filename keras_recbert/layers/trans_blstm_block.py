@@ -26,8 +26,7 @@ class TransBLSTMBlock(TransformerBlock):
     `recurrent_dim = hidden_dim / 2` the paper needs none (TRANS-BLSTM-SMALL), and
     the block has none then.
 
-    Masking: padded positions get no attention weight; the backward LSTM starts at
-    the last real token.
+    Masking: as `SelfAttention` and `BidirectionalLSTM`.
 
     Args:
         num_heads: int. Number of attention heads.

@@ -3,6 +3,7 @@
 import keras
 
 from keras_recbert.layers.add_norm import AddNorm
+from keras_recbert.layers.checked_layer import CheckedLayer
 from keras_recbert.layers.common import check_rate
 from keras_recbert.layers.feed_forward import FeedForward
 from keras_recbert.layers.self_attention import SelfAttention
@@ -10,7 +11,7 @@ from keras_recbert.ops.implementation import check_implementation
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
-class TransformerBlock(keras.layers.Layer):
+class TransformerBlock(CheckedLayer):
     """Self-attention and a feed-forward sub-layer, each with add and LayerNorm.
 
     Post-LayerNorm as in Devlin et al. 2018 (Lei et al. 2022, eq. 1):
@@ -18,7 +19,7 @@ class TransformerBlock(keras.layers.Layer):
         a = LayerNorm(x + dropout(attention(x)))
         y = LayerNorm(a + dropout(feed_forward(a)))
 
-    Masking: padded positions get no attention weight.
+    Masking: as `SelfAttention`.
 
     Args:
         num_heads: int. Number of attention heads.
@@ -32,6 +33,7 @@ class TransformerBlock(keras.layers.Layer):
         inputs: float, `(batch_size, sequence_length, hidden_dim)`.
         padding_mask: optional bool or int, `(batch_size, sequence_length)`;
             1 = token.
+        mask: as `padding_mask`; Keras passes its masks here.
 
     Returns:
         float, shape of `inputs`.
@@ -100,7 +102,8 @@ class TransformerBlock(keras.layers.Layer):
             layer.build(inputs_shape)
         self.built = True
 
-    def call(self, inputs, padding_mask=None, training=None):
+    def call(self, inputs, padding_mask=None, training=None, mask=None):
+        padding_mask = self.agreed_mask(inputs, padding_mask, mask)
         attended = self.attention(inputs, padding_mask, training=training)
         hidden = self.attention_norm(inputs, attended, training=training)
         update = self._feed_forward(hidden, inputs, padding_mask, training)

@@ -6,6 +6,11 @@ import functools
 
 import tensorflow as tf
 
+from keras_recbert.ops.compiler_log import quiet_compiler
+
+# Whatever compiles an op of this zoo has imported this.
+quiet_compiler()
+
 # "reference": as the papers write it, one step after the other, gradients by
 # TensorFlow. "loop": TensorFlow ops with gradients of their own. "xla": those
 # compiled by XLA, which fuses what is not a matrix product.
@@ -15,6 +20,7 @@ IMPLEMENTATIONS = ("auto", "reference", "loop", "xla")
 MIN_XLA_WIDTH = 256
 
 _portable = contextvars.ContextVar("portable", default=False)
+_compiling = contextvars.ContextVar("compiling", default=True)
 
 
 @contextlib.contextmanager
@@ -25,6 +31,23 @@ def portable_graphs():
         yield
     finally:
         _portable.reset(token)
+
+
+@contextlib.contextmanager
+def compiling(pays):
+    """Whether `"auto"` may compile what is traced inside.
+
+    XLA compiles once for each shape and keeps what it compiled. Where shapes vary and
+    each comes a few times only, that costs more time and memory than it saves.
+
+    Args:
+        pays: bool.
+    """
+    token = _compiling.set(pays)
+    try:
+        yield
+    finally:
+        _compiling.reset(token)
 
 
 def check_implementation(implementation):
@@ -54,6 +77,8 @@ def choose(implementation, width):
         return "xla", "asked for"
     if accelerators():
         return "loop", f"XLA was compared on CPUs only, and there is {accelerators()}"
+    if not _compiling.get():
+        return "loop", "each shape comes too seldom to pay for compiling"
     if width < MIN_XLA_WIDTH:
         return "loop", f"too narrow ({width} < {MIN_XLA_WIDTH}) to pay for compiling"
     return "xla", "fuses what is not a matrix product"

@@ -48,6 +48,13 @@ def test_logits_are_those_of_the_equation():
     assert_close(trained, expected, 1e-5)
 
 
+def test_quantized_table_is_read_with_its_scales():
+    embeddings, head = tied_pair()
+    expected = head(INPUTS, POSITIONS)
+    embeddings.token_embedding.quantize("int8")
+    assert_close(head(INPUTS, POSITIONS), expected, 0.01 * np.abs(expected).max())
+
+
 def test_only_gathered_positions_reach_a_product():
     _, head = tied_pair()
     inputs = INPUTS.copy()

@@ -1,5 +1,7 @@
 """Self-attention against a loop over heads and queries."""
 
+import warnings
+
 import keras
 import numpy as np
 import pytest
@@ -34,6 +36,12 @@ def test_outputs_match_the_equations(num_heads, relative, causal, mask):
     expected = bert.attention(INPUTS, weights, num_heads, mask, causal)
     assert np.all(np.isfinite(expected))
     assert_close(layer(INPUTS, mask), expected)
+
+
+def test_rows_of_one_token_give_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert make_layer()(INPUTS[:, :1]).shape == (3, 1, 12)
 
 
 def test_no_mask_is_a_mask_of_ones():
