@@ -14,6 +14,8 @@ import sys
 import typing
 import zlib
 
+from keras_recbert.lines import MAX_LINE_BYTES, read_lines, skip_line
+
 # A word of more than 100 characters, which is what BERT's tokenizer calls [UNK]:
 # no text can name a special token.
 UNKNOWN_WORD = "x" * 101
@@ -35,11 +37,14 @@ class Document(typing.NamedTuple):
         paragraphs: list of str; sentences do not cross their borders.
         bad_lines: int. Lines with bytes that are not UTF-8. Those bytes became U+FFFD,
             which the tokenizer drops.
+        long_lines: int. Lines over the bound. Of text their beginning was kept; of
+            JSON, that cannot be read in part, nothing.
     """
 
     position: int
     paragraphs: list[str]
     bad_lines: int = 0
+    long_lines: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +75,7 @@ class Reading:
         text_field: str. Field of JSON lines, and of data sets, that holds the text.
         split: str. Split of data sets.
         tfds_data_dir: str or None. Where TensorFlow Datasets keeps its files.
+        max_line_bytes: int. The most that is read of a line.
     """
 
     documents: str = "blocks"
@@ -77,6 +83,7 @@ class Reading:
     text_field: str = "text"
     split: str = "train"
     tfds_data_dir: str | None = None
+    max_line_bytes: int = MAX_LINE_BYTES
 
 
 def is_splittable(source, reading):
@@ -110,15 +117,15 @@ def read_documents(source, reading, start=0, end=sys.maxsize):
         return
     with _open(source.path) as file:
         if source.format == "text" and reading.documents == "files":
-            yield _read_whole(file, reading.join_lines)
+            yield _read_whole(file, reading)
         elif source.format == "text":
-            yield from _read_blocks(file, start, end)
+            yield from _read_blocks(file, reading, start, end)
         elif source.format == "jsonl":
             yield from _read_json_lines(file, source.path, reading, start, end)
         elif source.format == "squad":
             yield from _read_squad(file, source.path)
         else:
-            yield from _read_wikitext(file)
+            yield from _read_wikitext(file, reading)
 
 
 @contextlib.contextmanager
@@ -154,9 +161,9 @@ def _is_utf8(line):
     return True
 
 
-def _document(position, lines):
+def _document(position, lines, long_lines):
     decoded, bad = _decode(lines)
-    return Document(position, [line for line in decoded if line], bad)
+    return Document(position, [line for line in decoded if line], bad, long_lines)
 
 
 def _first_line(file, start):
@@ -164,60 +171,70 @@ def _first_line(file, start):
     if start == 0:
         return 0
     file.seek(start - 1)
-    return start - 1 + len(file.readline())
+    return start - 1 + skip_line(file)
 
 
-def _read_blocks(file, start, end):
+def _read_blocks(file, reading, start, end):
     """Documents whose blank line before them begins in the range."""
     position = _first_line(file, start)
     owned = start == 0  # whether the last blank line was in the range
-    first, lines = 0, []
-    for line in file:
-        here, position = position, position + len(line)
-        if line.strip():
+    first, lines, long_lines = 0, [], 0
+    for line, size in read_lines(file, reading.max_line_bytes):
+        here, position = position, position + size
+        if line.strip() or size > len(line):
             if owned:
                 first = first if lines else here
-                lines.append(line)
+                lines.append(_ended(line))
+                long_lines += size > len(line)
             elif here >= end:
                 return
             continue
         if lines:
-            yield _document(first, lines)
-            lines = []
+            yield _document(first, lines, long_lines)
+            lines, long_lines = [], 0
         if here >= end:
             return
         owned = True
     if lines:
-        yield _document(first, lines)
+        yield _document(first, lines, long_lines)
 
 
-def _read_whole(file, join_lines):
-    paragraphs, lines, bad_lines = [], [], 0
+def _ended(line):
+    """A line that was cut, or is the last, ended as others are."""
+    return line if line.endswith(b"\n") else line + b"\n"
+
+
+def _read_whole(file, reading):
+    paragraphs, lines, bad_lines, long_lines = [], [], 0, 0
 
     def finish():
         nonlocal bad_lines
         decoded, bad = _decode(lines)
         decoded = [line.strip() for line in decoded if line]
-        paragraphs.extend([" ".join(decoded)] if join_lines else decoded)
+        paragraphs.extend([" ".join(decoded)] if reading.join_lines else decoded)
         bad_lines += bad
         lines.clear()
 
-    for line in file:
+    for line, size in read_lines(file, reading.max_line_bytes):
+        long_lines += size > len(line)
         if line.strip():
-            lines.append(line)
+            lines.append(_ended(line))
         elif lines:
             finish()
     if lines:
         finish()
-    return Document(0, paragraphs, bad_lines)
+    return Document(0, paragraphs, bad_lines, long_lines)
 
 
 def _read_json_lines(file, path, reading, start, end):
     position = _first_line(file, start)
-    for line in file:
-        here, position = position, position + len(line)
+    for line, size in read_lines(file, reading.max_line_bytes):
+        here, position = position, position + size
         if here >= end:
             return
+        if size > len(line):
+            yield Document(here, [], 0, 1)
+            continue
         if not line.strip():
             continue
         (decoded,), bad = _decode([line.rstrip(b"\r\n")])
@@ -284,12 +301,13 @@ def _read_squad(file, path):
         ) from None
 
 
-def _read_wikitext(file):
+def _read_wikitext(file, reading):
     """One document an article; its marks of tokenisation are undone."""
-    position, first, paragraphs, bad_lines = 0, 0, [], 0
+    position, first, paragraphs, bad_lines, long_lines = 0, 0, [], 0, 0
     after_blank = True  # a broken formula may look like a heading
-    for line in file:
-        here, position = position, position + len(line)
+    for line, size in read_lines(file, reading.max_line_bytes):
+        here, position = position, position + size
+        long_lines += size > len(line)
         decoded, bad = _decode([line])
         bad_lines += bad
         text = decoded[0].strip()
@@ -298,11 +316,11 @@ def _read_wikitext(file):
         if heading:
             if heading[1] == "=":
                 if paragraphs:
-                    yield Document(first, paragraphs, bad_lines)
-                first, paragraphs, bad_lines = here, [], 0
+                    yield Document(first, paragraphs, bad_lines, long_lines)
+                first, paragraphs, bad_lines, long_lines = here, [], 0, 0
             text = heading[2]
         if text:
             text = _JOINED.sub(r"\1", text).replace("<unk>", UNKNOWN_WORD)
             paragraphs.append(text)
     if paragraphs:
-        yield Document(first, paragraphs, bad_lines)
+        yield Document(first, paragraphs, bad_lines, long_lines)

@@ -1,6 +1,7 @@
 """Documents from TensorFlow Datasets."""
 
 from keras_recbert.data.documents import Document, DocumentError
+from keras_recbert.extras import check_installed
 
 
 def load_builder(path, reading):
@@ -17,13 +18,9 @@ def load_builder(path, reading):
         ImportError: where tensorflow-datasets is not installed.
         DocumentError: where it has no such data set, split or field of text.
     """
-    try:
-        import tensorflow_datasets as tfds
-    except ImportError as error:
-        raise ImportError(
-            f"{path} needs tensorflow-datasets: "
-            'pip install "keras_recbert[data]". Or give files.'
-        ) from error
+    check_installed(path, "data", "tensorflow_datasets")
+    import tensorflow_datasets as tfds
+
     name = path.removeprefix("tfds:")
     try:
         builder = tfds.builder(name, data_dir=reading.tfds_data_dir)

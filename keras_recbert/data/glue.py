@@ -12,6 +12,7 @@ import numpy as np
 from keras_recbert.data.glue_tasks import GLUE_TASKS, GlueTask, get_task
 from keras_recbert.data.holding_out import group_examples, split_examples
 from keras_recbert.data.tsv import Examples, read_tsv
+from keras_recbert.extras import check_installed
 
 __all__ = [
     "GLUE_TASKS",
@@ -207,13 +208,8 @@ def load_glue_tfds(
         ValueError: where a label or its name is not the expected one.
     """
     task = get_task(task)
-    try:
-        import tensorflow_datasets as tfds
-    except ImportError as error:
-        raise ImportError(
-            "Loading GLUE through TensorFlow Datasets needs tensorflow-datasets: "
-            'pip install "keras_recbert[data]". Or give a folder of TSV files.'
-        ) from error
+    check_installed("GLUE without TSV files", "data", "tensorflow_datasets")
+    import tensorflow_datasets as tfds
 
     data, info = tfds.load(
         f"glue/{task.name}",

@@ -17,7 +17,9 @@ from keras_recbert.data.documents import (
 )
 from keras_recbert.data.prepare_progress import quiet, watch
 from keras_recbert.data.prepare_sources import check_sources, divide, find_sources
+from keras_recbert.extras import check_installed
 from keras_recbert.folders import check_folder, write_folder
+from keras_recbert.lines import MAX_LINE_BYTES, check_max_line_bytes
 from keras_recbert.text.vocabulary import (
     check_vocabulary,
     learn_vocabulary,
@@ -34,6 +36,7 @@ _COUNTS = (
     "tokens",
     "unknown_tokens",
     "bad_lines",
+    "long_lines",
     "longest_document",
 )
 
@@ -55,13 +58,15 @@ def prepare(
     num_workers=1,
     beam_options="",
     overwrite=False,
+    max_line_bytes=MAX_LINE_BYTES,
 ):
     """Cuts documents into word pieces and writes them as a corpus.
 
     The shards are the same, byte for byte, whatever the number of workers and the
     order of `inputs`. Bytes that are not UTF-8 are dropped and their lines counted;
     documents without a word are left out and counted. A line of JSON that is not JSON
-    is an error: a document would be lost.
+    is an error: a document would be lost. Lines over `max_line_bytes` are counted: of
+    text their beginning is read, of JSON none.
 
     Args:
         inputs: list of str or paths: files, folders, patterns, or `tfds:` and a name.
@@ -86,6 +91,7 @@ def prepare(
             `--runner=FlinkRunner --flink_master=...`. Workers must see the inputs and
             the output folder under the same paths.
         overwrite: bool. Whether to replace a corpus that is there.
+        max_line_bytes: int. The most that is read of a line.
 
     Returns:
         dict, what corpus.json holds.
@@ -106,8 +112,14 @@ def prepare(
     # A worker has a file open for each.
     _check_number("num_shards", num_shards, 512)
     _check_number("num_workers", num_workers, 1_000)
+    check_max_line_bytes(max_line_bytes)
     if isinstance(beam_options, str):
-        beam_options = shlex.split(beam_options)
+        try:
+            beam_options = shlex.split(beam_options)
+        except ValueError as error:
+            raise ValueError(
+                f"`beam_options`: {error}. Received: {beam_options!r}."
+            ) from None
     if num_workers > 1 and any("--runner" in option for option in beam_options):
         raise ValueError(
             "`num_workers` is for the runner on this machine. Received: num_workers="
@@ -118,20 +130,29 @@ def prepare(
     check_folder(output_dir, files, overwrite)
     pieces = _read_vocabulary(vocabulary, vocabulary_size)
     pipeline = _import_pipeline(sentences)
-    reading = Reading(documents, sentences == "split", text_field, split, tfds_data_dir)
+    pipeline.check_options(beam_options)
+    reading = Reading(
+        documents,
+        sentences == "split",
+        text_field,
+        split,
+        tfds_data_dir,
+        max_line_bytes,
+    )
     sources = find_sources(inputs, format, reading)
     check_sources(sources)
     items = divide(sources, reading)
     measured = {}
-    if pieces is None:
-        start = time.monotonic()
-        pieces = _learn(sources, reading, vocabulary_size, lowercase, strip_accents)
-        measured["seconds_learning_vocabulary"] = round(time.monotonic() - start, 2)
     with write_folder(output_dir, files, overwrite) as folder:
+        if pieces is None:
+            start = time.monotonic()
+            pieces = _learn(sources, reading, vocabulary_size, lowercase, strip_accents)
+            measured["seconds_learning_vocabulary"] = round(time.monotonic() - start, 2)
         save_vocabulary(pieces, folder / VOCABULARY)
         parts = folder / "parts"
         parts.mkdir()
         job = pipeline.Job(
+            os.fspath(output_dir),
             os.fspath(folder),
             os.fspath(parts),
             num_shards,
@@ -168,6 +189,7 @@ def prepare(
                 "lowercase": lowercase,
                 "strip_accents": strip_accents,
                 "num_shards": num_shards,
+                "max_line_bytes": max_line_bytes,
             },
             "vocabulary": {
                 "size": len(pieces),
@@ -222,17 +244,11 @@ def _read_vocabulary(vocabulary, vocabulary_size):
 
 
 def _import_pipeline(sentences):
-    try:
-        if sentences == "split":
-            import nupunkt  # noqa: F401
+    modules = ("apache_beam", "nupunkt") if sentences == "split" else ("apache_beam",)
+    check_installed("`recbert prepare`", "prepare", *modules)
+    with quiet():
+        from keras_recbert.data import prepare_pipeline
 
-        with quiet():
-            from keras_recbert.data import prepare_pipeline
-    except ImportError as error:
-        raise ImportError(
-            f"`recbert prepare` needs {error.name}: "
-            'pip install "keras_recbert[prepare]".'
-        ) from error
     return prepare_pipeline
 
 

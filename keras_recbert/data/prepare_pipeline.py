@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import socket
@@ -32,6 +33,7 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 from keras_recbert.data.documents import DocumentError, Reading, read_documents
 from keras_recbert.data.prepare_progress import quiet
 from keras_recbert.data.prepare_tokens import DocumentTokenizer, to_record
+from keras_recbert.os_errors import in_words
 
 _NAMESPACE = "recbert"
 _CHARACTERS_PER_BATCH = 1 << 20
@@ -45,7 +47,8 @@ class Job:
     """What workers need to know.
 
     Args:
-        folder: str. Where shards are written; every worker must see it.
+        output: str. Folder that users know.
+        folder: str. Where shards are written for it; every worker must see it.
         parts: str. Folder of intermediate files.
         num_shards: int.
         vocabulary: tuple of str.
@@ -55,6 +58,7 @@ class Job:
         reading: `Reading`.
     """
 
+    output: str
     folder: str
     parts: str
     num_shards: int
@@ -82,7 +86,11 @@ class Job:
 
     def fail(self, error):
         """Ends the work; the main process raises, where no traceback buries it."""
-        message = getattr(error, "message", str(error)).encode("utf-8", "replace")
+        # Users know no parts and no temporary folder, only what is to be written.
+        text = re.sub(
+            rf"{re.escape(self.folder)}[^\s:;'\"]*", self.output, in_words(error)
+        )
+        message = text.encode("utf-8", "replace")
         try:
             with open(self._room, "r+b") as file:
                 file.write(message[:_ROOM])
@@ -130,9 +138,9 @@ class WriteParts(beam.DoFn):
         said = time.monotonic()
         if os.path.exists(job.failure):
             return
-        for keys, paragraphs, bad_lines in _batches(item, job.reading):
+        for keys, paragraphs, lines in _batches(item, job.reading):
             cut, new = self._tokenizer(paragraphs)
-            for name, count in {**new, "bad_lines": bad_lines}.items():
+            for name, count in {**new, **lines}.items():
                 counts[name] = counts.get(name, 0) + count
             for key, (token_ids, sentence_lengths) in zip(keys, cut, strict=True):
                 if not len(token_ids):
@@ -208,6 +216,42 @@ class JoinParts(beam.DoFn):
         _replace(described, json.dumps(description))
 
 
+def check_options(beam_options):
+    """Checks options of Beam, which itself leaves out what it does not know.
+
+    Args:
+        beam_options: list of str.
+
+    Raises:
+        ValueError: for an option that Beam or its runner does not take.
+    """
+
+    def refuse(message):
+        raise ValueError(
+            f"`beam_options`: {message}. Received: {shlex.join(beam_options)!r}. See "
+            "https://beam.apache.org/documentation/runners/capability-matrix/ for "
+            "runners and their options."
+        )
+
+    if {"-h", "--help"} & set(beam_options):
+        refuse("Beam's help is no work to do")
+
+    def check(parser):
+        parser.error = refuse
+        _, unknown = parser.parse_known_args(beam_options)
+        if unknown:
+            refuse(f"Beam has no option {shlex.join(unknown)}")
+
+    options = PipelineOptions(beam_options)
+    with quiet():
+        options.get_all_options(add_extra_args_fn=check)
+        if options.view_as(StandardOptions).runner:
+            try:
+                beam.Pipeline(options=options)  # checks the runner and what it needs
+            except ValueError as error:
+                refuse(" ".join(str(error).split()))
+
+
 def run_pipeline(job, items, num_workers, beam_options):
     """Runs the pipeline.
 
@@ -276,19 +320,24 @@ def _run(job, items, pipeline):
 
 
 def _batches(item, reading):
-    """Yields keys, paragraphs and the number of bad lines of some documents."""
-    keys, paragraphs, bad_lines, size = [], [], 0, 0
+    """Yields keys and paragraphs of some documents, and counts of lines."""
+
+    def nothing():
+        return [], [], {"bad_lines": 0, "long_lines": 0}, 0
+
+    keys, paragraphs, lines, size = nothing()
     for source, start, end in item:
         for document in read_documents(source, reading, start, end):
             keys.append((source.number, document.position))
             paragraphs.append(document.paragraphs)
-            bad_lines += document.bad_lines
+            lines["bad_lines"] += document.bad_lines
+            lines["long_lines"] += document.long_lines
             size += sum(map(len, document.paragraphs)) + 1
             if size >= _CHARACTERS_PER_BATCH:
-                yield keys, paragraphs, bad_lines
-                keys, paragraphs, bad_lines, size = [], [], 0, 0
+                yield keys, paragraphs, lines
+                keys, paragraphs, lines, size = nothing()
     if keys:
-        yield keys, paragraphs, bad_lines
+        yield keys, paragraphs, lines
 
 
 def _replace(path, text):

@@ -16,7 +16,7 @@ from keras_recbert.text.masking import (
 )
 from keras_recbert.text.vocabulary import SPECIAL_TOKENS, check_vocabulary
 
-_MIN_SEQUENCE_LENGTH = 8
+MIN_SEQUENCE_LENGTH = 8
 _MAX_INDEX = 2**40
 _SHUFFLE_KEY = np.int64(498247692)
 
@@ -151,16 +151,16 @@ class PretrainingExamples:
         Raises:
             ValueError: if an argument is not valid.
         """
-        _check_count("batch_size", batch_size, 1)
-        _check_count("first_step", first_step, 0)
-        _check_count("micro_batches", micro_batches, 1)
+        check_count("batch_size", batch_size, 1)
+        check_count("first_step", first_step, 0)
+        check_count("micro_batches", micro_batches, 1)
         if batch_size % micro_batches:
             raise ValueError(
                 "`batch_size` must be a multiple of `micro_batches`. Received: "
                 f"batch_size={batch_size}, micro_batches={micro_batches}."
             )
         if num_steps is not None:
-            _check_count("num_steps", num_steps, 0)
+            check_count("num_steps", num_steps, 0)
 
         def make(step):
             places = step * batch_size + tf.range(batch_size, dtype=tf.int64)
@@ -207,8 +207,8 @@ class PretrainingExamples:
         Raises:
             ValueError: if an argument is not valid.
         """
-        _check_count("batch_size", batch_size, 1)
-        _check_count("num_examples", num_examples, 1)
+        check_count("batch_size", batch_size, 1)
+        check_count("num_examples", num_examples, 1)
         number = min(num_examples, self.num_examples)
 
         def make(first):
@@ -415,8 +415,8 @@ def _check(corpus, objectives, sequence_length, seed):
             "`objectives` must be Objectives. Received: "
             f"{objectives!r}. Try read_objectives({{'masked_lm': {{}}}})."
         )
-    _check_count("sequence_length", sequence_length, _MIN_SEQUENCE_LENGTH)
-    _check_count("seed", seed, 0)
+    check_count("sequence_length", sequence_length, MIN_SEQUENCE_LENGTH)
+    check_count("seed", seed, 0)
     if not len(corpus.token_ids):
         raise ValueError(
             f"The corpus {corpus.path} is empty: it holds no word pieces. Prepare it "
@@ -433,7 +433,8 @@ def _check(corpus, objectives, sequence_length, seed):
         )
 
 
-def _check_count(name, value, least):
+def check_count(name, value, least):
+    """Raises `ValueError` for an argument that is no integer of at least `least`."""
     is_integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not is_integer or value < least:
         raise ValueError(

@@ -1,6 +1,5 @@
 """Texts and labels from tab-separated files, strict about columns and labels."""
 
-import codecs
 import gzip
 import math
 import os
@@ -9,6 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from keras_recbert.lines import (
+    MAX_LINE_BYTES,
+    check_max_line_bytes,
+    decode_line,
+    read_lines,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +74,7 @@ def read_tsv(
     header: bool = True,
     skip_labels: Sequence[str] = (),
     skip_broken_rows: bool = False,
+    max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Examples:
     """Reads texts and labels from a UTF-8 file of tab-separated columns.
 
@@ -93,6 +100,7 @@ def read_tsv(
         skip_labels: rows with one of these labels are left out, with a note.
         skip_broken_rows: leave out rows with a wrong number of fields, with a
             note, instead of raising.
+        max_line_bytes: rows of more bytes are left out, with a note.
 
     Returns:
         `Examples`; labels are int32 class ids, or float32 with `score_range`.
@@ -114,7 +122,7 @@ def read_tsv(
             "Give `label_names` (classes) or `score_range` (numbers), not both. "
             f"Received: label_names={label_names!r}, score_range={score_range!r}."
         )
-    lines = _read_lines(path)
+    lines = _read_lines(path, max_line_bytes)
     columns = lines[0].split("\t")
     first_row = 1 if header else 0
     if header:
@@ -126,8 +134,11 @@ def read_tsv(
 
     texts = tuple([] for _ in text_at)
     raw_labels, label_lines = [], []
-    skipped, broken = 0, []
+    skipped, broken, too_long = 0, [], []
     for number, line in enumerate(lines[first_row:], start=1 + first_row):
+        if line is None:
+            too_long.append(number)
+            continue
         fields = line.split("\t")
         if len(fields) != len(columns):
             if skip_broken_rows:
@@ -151,7 +162,8 @@ def read_tsv(
         raise ValueError(
             f"{path} has no usable row: {len(lines) - first_row} rows"
             f"{' below its header' if header else ''}, {skipped} left out for their "
-            f"label, {len(broken)} for their number of fields."
+            f"label, {len(broken)} for their number of fields, {len(too_long)} for "
+            f"their length of more than {max_line_bytes:,} bytes."
         )
 
     notes = []
@@ -165,6 +177,11 @@ def read_tsv(
             f"{path}: left out {len(broken)} rows with a wrong number of fields "
             f"(the first at line {broken[0]})"
         )
+    if too_long:
+        notes.append(
+            f"{path}: left out {len(too_long)} rows of more than {max_line_bytes:,} "
+            f"bytes (the first at line {too_long[0]})"
+        )
     if label_at is None:
         return Examples(texts, notes=tuple(notes))
     if score_range is not None:
@@ -177,30 +194,31 @@ def read_tsv(
     return Examples(texts, labels, label_names, tuple(notes))
 
 
-def _read_lines(path) -> list[str]:
-    """Reads a text file into lines without their ends."""
+def _read_lines(path, max_line_bytes) -> list[str | None]:
+    """Reads a text file into lines without their ends; None for one that is too long.
+
+    A stray quote or a lost line feed makes a row of what is not one, so it is not cut.
+    """
+    check_max_line_bytes(max_line_bytes)
     opener = gzip.open if os.fspath(path).endswith(".gz") else open
+    lines, num_bytes = [], 0
     try:
         with opener(path, "rb") as file:
-            data = file.read()
+            for number, (line, size) in enumerate(read_lines(file, max_line_bytes), 1):
+                num_bytes += size
+                is_long = size > len(line)
+                lines.append(None if is_long else decode_line(line, path, number))
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path}: damaged gzip file: {error}") from error
-    data = data.removeprefix(codecs.BOM_UTF8)
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f"{path}:{line}: not valid UTF-8 (byte 0x{data[error.start]:02x}, "
-            f"{error.reason}). Convert the file to UTF-8 first."
-        ) from error
-    # Neither `splitlines` nor the csv module: both end a row at characters that
-    # real texts contain (U+2028, U+0085, a lone carriage return).
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
-    while lines and not lines[-1].strip():
+    while lines and lines[-1] is not None and not lines[-1].strip():
         lines.pop()
     if not lines:
-        raise ValueError(f"{path} is empty ({len(data)} bytes, no text).")
+        raise ValueError(f"{path} is empty ({num_bytes} bytes, no text).")
+    if lines[0] is None:
+        raise ValueError(
+            f"{path}:1: the first line has more than {max_line_bytes:,} bytes. Is this "
+            "a file of tab-separated columns? `max_line_bytes` reads longer lines."
+        )
     return lines
 
 

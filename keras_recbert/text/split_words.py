@@ -3,6 +3,7 @@
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from keras_recbert.text.bounded_text import bound_marks, keep_words
 from keras_recbert.text.unicode_classes import (
     CJK,
     CONTROL,
@@ -12,13 +13,13 @@ from keras_recbert.text.unicode_classes import (
     regex_class,
 )
 
-_DROPPED = f"[{regex_class(CONTROL)}]"
-_DROPPED_WITH_ACCENTS = f"[{regex_class(CONTROL, NONSPACING_MARK)}]"
+_DROPPED = f"[{regex_class(CONTROL)}]+"
+_DROPPED_WITH_ACCENTS = f"[{regex_class(CONTROL, NONSPACING_MARK)}]+"
 _SINGLE = f"[{regex_class(PUNCTUATION, CJK)}]"
 _DELIMITER = f"[{regex_class(WHITESPACE)}]+|{_SINGLE}"
 
 
-def split_words(texts, lowercase=True, strip_accents=None):
+def split_words(texts, lowercase=True, strip_accents=None, max_words=None):
     """Splits texts into the words that WordPiece then cuts into pieces.
 
     The rules are those of BERT's `BasicTokenizer` (Devlin et al. 2018), with the
@@ -36,6 +37,8 @@ def split_words(texts, lowercase=True, strip_accents=None):
         texts: string tensor, `(batch_size,)`.
         lowercase: bool.
         strip_accents: bool or None. None means the value of `lowercase`.
+        max_words: int or None. Texts of more bytes are read to their word of this
+            number, so that each takes a bounded time beyond reading its characters.
 
     Returns:
         string `tf.RaggedTensor`, `(batch_size, None)`.
@@ -46,10 +49,13 @@ def split_words(texts, lowercase=True, strip_accents=None):
     # differently.
     texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
     if strip_accents:
+        texts = bound_marks(texts)
         texts = tf_text.normalize_utf8(texts, "NFD")
         texts = tf.strings.regex_replace(texts, _DROPPED_WITH_ACCENTS, "")
     else:
         texts = tf.strings.regex_replace(texts, _DROPPED, "")
+    if max_words is not None:
+        texts = keep_words(texts, max_words)
     if lowercase:
         # ASCII first: the Unicode operation obeys the locale of the process, and a
         # Turkish one would turn "I" into a dotless i. It also lowers a sigma by its

@@ -8,6 +8,10 @@ from keras_recbert.text.string_tensor import to_string_tensor
 from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
 
 TRUNCATIONS = ("longest_first", "round_robin", "waterfall", "only_first", "only_second")
+# A text is tokenized to this word, or to the limit of tokens if that is larger: what
+# follows could not be packed. Larger than limits in use, because of a pair it matters
+# which text is the longer one.
+MAX_WORDS = 16_384
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
@@ -24,6 +28,10 @@ class TextPreprocessor(keras.layers.Layer):
     - `"waterfall"`: of the second; of the first only if that alone is too long.
     - `"only_first"`, `"only_second"`: of that one only. It is an error if the other
       one leaves no room.
+
+    Of a text with more than 16,384 words only these are tokenized, so that the time a
+    text takes grows with its characters alone. Of two such texts the one of more bytes
+    counts as the longer one.
 
     Args:
         tokenizer: `WordPieceTokenizer`.
@@ -96,18 +104,33 @@ class TextPreprocessor(keras.layers.Layer):
         self.sequence_length = sequence_length
         self.max_sequence_length = max_sequence_length
         self.truncation = truncation
+        # Traced once, for a batch of texts and for two: op by op, or traced anew by
+        # each `Dataset.map`, packing takes longer than a small model. Set past Keras
+        # and TensorFlow, which would put the functions into a SavedModel.
+        strings = tf.TensorSpec([None], tf.string)
+        packers = [
+            tf.function(self._pack, input_signature=[strings] * n, autograph=False)
+            for n in (1, 2)
+        ]
+        object.__setattr__(self, "_packers", packers)
         self.built = True
 
     def call(self, texts):
-        segments = [self.tokenizer(batch) for batch in _batches_of(texts)]
+        batches = _batches_of(texts)
         limit = self.sequence_length or self.max_sequence_length
-        if limit < 5 and len(segments) == 2:
+        if limit < 5 and len(batches) == 2:
             raise ValueError(
                 "A pair needs at least 5 tokens: [CLS], two [SEP] and one token of "
                 f"each text. Received: a limit of {limit}. Build the preprocessor "
                 "with a larger `sequence_length` or `max_sequence_length`."
             )
-        segments = self._truncate(segments, limit - 1 - len(segments))
+        return self._packers[len(batches) - 1](*batches)
+
+    def _pack(self, *batches):
+        limit = self.sequence_length or self.max_sequence_length
+        max_words = max(limit, MAX_WORDS)
+        segments = [self.tokenizer(batch, max_words) for batch in batches]
+        segments = self._truncate(segments, limit - 1 - len(segments), batches)
         token_ids, segment_ids = tf_text.combine_segments(
             segments, self.tokenizer.cls_id, self.tokenizer.sep_id
         )
@@ -124,7 +147,7 @@ class TextPreprocessor(keras.layers.Layer):
         no_texts = tf.cast(ids.nrows() == 0, tf.int32)
         return tf.pad(ids.to_tensor(padding), [[0, 0], [0, no_texts]])
 
-    def _truncate(self, segments, budget):
+    def _truncate(self, segments, budget, batches):
         """Shortens each row's segments so that together they have `budget` tokens."""
         if len(segments) == 1:
             return [_first(segments[0], budget)]
@@ -135,7 +158,12 @@ class TextPreprocessor(keras.layers.Layer):
         second_length = tf.cast(second.row_lengths(), tf.int32)
         half = budget // 2
         if self.truncation == "longest_first":
-            share = tf.where(first_length > second_length, budget - half, half)
+            is_longer = tf.where(
+                tf.minimum(first_length, second_length) < MAX_WORDS,
+                first_length > second_length,
+                tf.strings.length(batches[0]) > tf.strings.length(batches[1]),
+            )
+            share = tf.where(is_longer, budget - half, half)
             keep_first = tf.maximum(share, budget - second_length)
         elif self.truncation == "round_robin":
             keep_first = tf.maximum(budget - half, budget - second_length)

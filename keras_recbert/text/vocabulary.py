@@ -2,10 +2,18 @@
 
 import collections
 import os
-import tempfile
+
+from keras_recbert.folders import new_file
+from keras_recbert.lines import (
+    MAX_LINE_BYTES,
+    check_max_line_bytes,
+    decode_line,
+    read_lines,
+)
 
 REQUIRED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 SPECIAL_TOKENS = (*REQUIRED_TOKENS, "[MASK]")
+_SMALLEST = len(SPECIAL_TOKENS) + 2  # and two pieces for one character
 _MAX_PIECE_BYTES = 256  # limit of TF Text's FastWordpieceTokenizer
 
 
@@ -120,6 +128,7 @@ def save_vocabulary(vocabulary, path):
 
     Raises:
         ValueError: if `vocabulary` is unusable or a piece holds a line feed.
+        OSError: if the file cannot be written.
     """
     vocabulary = check_vocabulary(vocabulary)
     for index, piece in enumerate(vocabulary):
@@ -128,17 +137,11 @@ def save_vocabulary(vocabulary, path):
                 f"`vocabulary`, index {index}: {piece!r} holds a line end, which a "
                 "vocabulary file cannot express."
             )
-    path = os.fspath(path)
-    # In the same directory, because a rename does not cross file systems.
-    descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or ".")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(piece + "\n" for piece in vocabulary)
-        os.chmod(temporary, 0o644)  # mkstemp makes it private
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    with (
+        new_file(path) as written,
+        written.open("w", encoding="utf-8", newline="\n") as file,
+    ):
+        file.writelines(piece + "\n" for piece in vocabulary)
 
 
 def learn_vocabulary(
@@ -180,6 +183,11 @@ def learn_vocabulary(
         wordpiece_tokenizer_learner_lib as learner,
     )
 
+    if isinstance(vocabulary_size, int) and vocabulary_size < _SMALLEST:
+        raise ValueError(
+            f"`vocabulary_size` must be at least {_SMALLEST}. "
+            f"Received: vocabulary_size={vocabulary_size}."
+        )
     if not isinstance(vocabulary_size, int):
         raise TypeError(
             "`vocabulary_size` must be an integer. "
@@ -235,12 +243,16 @@ def learn_vocabulary(
     return vocabulary
 
 
-def learn_vocabulary_from_files(paths, vocabulary_size, **kwargs):
+def learn_vocabulary_from_files(
+    paths, vocabulary_size, max_line_bytes=MAX_LINE_BYTES, report=print, **kwargs
+):
     """Learns word pieces from UTF-8 text files, one text a line.
 
     Args:
         paths: list of str or paths.
         vocabulary_size: int.
+        max_line_bytes: int. The most that is read of a line.
+        report: function of a str. Takes a note on lines that were longer.
         **kwargs: further arguments of `learn_vocabulary`.
 
     Returns:
@@ -248,17 +260,43 @@ def learn_vocabulary_from_files(paths, vocabulary_size, **kwargs):
 
     Raises:
         FileNotFoundError: if a file is missing.
-        ValueError: as `learn_vocabulary`.
+        ValueError: if a file is not UTF-8, or holds NUL as binary files do; and as
+            `learn_vocabulary`.
     """
-    import tensorflow as tf
-
     if isinstance(paths, (str, os.PathLike)):
         paths = [paths]
     paths = [os.fspath(path) for path in paths]
     for path in paths:
         if not os.path.isfile(path):
             raise FileNotFoundError(f"No text file at {path}.")
-    return learn_vocabulary(tf.data.TextLineDataset(paths), vocabulary_size, **kwargs)
+    check_max_line_bytes(max_line_bytes)
+    cut = []
+    texts = _texts_of_files(paths, max_line_bytes, cut)
+    vocabulary = learn_vocabulary(texts, vocabulary_size, **kwargs)
+    if cut:
+        report(
+            f"Read {max_line_bytes:,} bytes each of {len(cut):,} longer lines (the "
+            f"first is {cut[0]}). `max_line_bytes` (--max-line-bytes) reads more."
+        )
+    return vocabulary
+
+
+def _texts_of_files(paths, max_line_bytes, cut):
+    """Yields the lines of files; those that were cut are named in the list `cut`."""
+    for path in paths:
+        with open(path, "rb") as file:
+            lines = read_lines(file, max_line_bytes)
+            for number, (line, size) in enumerate(lines, start=1):
+                text = decode_line(line, path, number)
+                if "\0" in text:
+                    raise ValueError(
+                        f"{path}:{number}: NUL at position {text.index(chr(0))} of the "
+                        "line, so this is a binary file or UTF-16. Give text in UTF-8: "
+                        f"of UTF-16 make it with iconv -f UTF-16 -t UTF-8 {path}"
+                    )
+                if size > len(line):
+                    cut.append(f"{path}:{number}")
+                yield text
 
 
 def count_words(texts, lowercase=True, strip_accents=None):
@@ -301,7 +339,8 @@ def count_words(texts, lowercase=True, strip_accents=None):
     )
 
 
-def _batches(texts, batch_size=1024):
+def _batches(texts, batch_size=1024, batch_characters=1 << 20):
+    """Yields batches of texts: a split one takes many times the memory of its text."""
     import tensorflow as tf
 
     if isinstance(texts, tf.data.Dataset):
@@ -315,11 +354,12 @@ def _batches(texts, batch_size=1024):
             texts = texts.batch(batch_size)
         yield from texts
         return
-    batch = []
+    batch, characters = [], 0
     for text in texts:
         batch.append(text)
-        if len(batch) == batch_size:
+        characters += len(text) if isinstance(text, (str, bytes)) else 0
+        if len(batch) == batch_size or characters >= batch_characters:
             yield batch
-            batch = []
+            batch, characters = [], 0
     if batch:
         yield batch

@@ -1,6 +1,7 @@
 """In-graph WordPiece tokenizer with the ids of BERT's reference tokenizers."""
 
 import os
+import reprlib
 
 import keras
 import tensorflow as tf
@@ -33,6 +34,8 @@ class WordPieceTokenizer(keras.layers.Layer):
 
     Call arguments:
         texts: string tensor `(batch_size,)`, or a str or a list of str.
+        max_words: int or None. Of a text of more bytes only so many words are read;
+            a row then has as many ids or more, and begins as that of the whole text.
 
     Returns:
         int32 `tf.RaggedTensor`, `(batch_size, None)`, without special tokens.
@@ -105,8 +108,10 @@ class WordPieceTokenizer(keras.layers.Layer):
         """Id of `[MASK]`, or None where the vocabulary has none."""
         return self._ids.get("[MASK]")
 
-    def call(self, texts):
-        words = split_words(to_string_tensor(texts), self.lowercase, self.strip_accents)
+    def call(self, texts, max_words=None):
+        words = split_words(
+            to_string_tensor(texts), self.lowercase, self.strip_accents, max_words
+        )
         lengths = tf.strings.length(words.flat_values, unit="UTF8_CHAR")
         words = words.with_flat_values(
             tf.where(lengths > _MAX_CHARACTERS_PER_WORD, "[UNK]", words.flat_values)
@@ -174,3 +179,15 @@ class WordPieceTokenizer(keras.layers.Layer):
             "lowercase": self.lowercase,
             "strip_accents": self.strip_accents,
         }
+
+    @classmethod
+    def from_config(cls, config):
+        vocabulary = config["vocabulary"]
+        if not isinstance(vocabulary, (list, tuple)):
+            # A path would have a file opened that whoever wrote the config chose.
+            raise ValueError(
+                "`vocabulary` in the config of a tokenizer must be the list of its "
+                f"word pieces. Received: {reprlib.repr(vocabulary)} of type "
+                f"{type(vocabulary).__name__}."
+            )
+        return cls(**config)

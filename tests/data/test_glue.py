@@ -538,7 +538,7 @@ def test_tfds_with_other_labels_is_refused(monkeypatch):
 
 def test_without_tfds_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
-    with pytest.raises(ImportError, match=r'pip install "keras_recbert\[data\]"'):
+    with pytest.raises(ImportError, match=r'pip install -e "\.\[data\]"'):
         load_glue_tfds("sst2")
 
 

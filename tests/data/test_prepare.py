@@ -314,6 +314,7 @@ def test_prepare_writes_what_load_corpus_reads(inputs, tmp_path):
         "tokens": 12 + 3 + 40 * 7,
         "unknown_tokens": 40,
         "bad_lines": 1,
+        "long_lines": 0,
         "longest_document": 12,
     }
     assert corpus.vocabulary == tuple(VOCABULARY)
@@ -412,6 +413,14 @@ def test_errors_come_before_anything_is_written(inputs, tmp_path, monkeypatch):
     fails("`num_shards` must be an integer from 1 to", num_shards=0)
     fails("`num_workers` must be an integer from 1 to", num_workers=True)
     fails("names anything", FileNotFoundError, paths=tmp_path / "none*")
+    for options, message in (
+        ("--nope", "Beam has no option --nope"),
+        ("nope", "Beam has no option nope"),
+        ("--runner=Nope", "Unexpected pipeline runner: Nope"),
+        ("--direct_running_mode=x", "invalid choice: 'x'"),
+        ("--help", "Beam's help is no work"),
+    ):
+        fails(f"`beam_options`.*{message}.*Received: .{options}", beam_options=options)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("x")
     fails("full exists already", FileExistsError, output="full")
@@ -424,7 +433,7 @@ def test_errors_come_before_anything_is_written(inputs, tmp_path, monkeypatch):
     (inputs / "a.txt").write_text("\x00\n\n \n")
     fails("No words in 2 inputs, the first of them .*a.txt")
     monkeypatch.setitem(sys.modules, "nupunkt", None)
-    fails(r'needs nupunkt: pip install "keras_recbert\[prepare\]"', ImportError)
+    fails(r'needs nupunkt: pip install -e "\.\[prepare\]"', ImportError)
 
 
 def test_a_corpus_is_replaced_only_when_asked(inputs, tmp_path):
@@ -445,7 +454,8 @@ def test_a_full_disk_ends_with_a_message_and_nothing_left(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
     monkeypatch.setattr(tf.io, "TFRecordWriter", full)
-    with pytest.raises(DocumentError, match="No space left on device.*part-000000"):
+    full_disk = f"{tmp_path}/corpus cannot be written: no space is left on its disk"
+    with pytest.raises(DocumentError, match=full_disk):
         prepare(inputs, tmp_path / "corpus", VOCABULARY)
     assert sorted(os.listdir(tmp_path)) == ["in", "vocab.txt"]
 
@@ -532,7 +542,7 @@ def test_a_data_set_of_tfds(data_set, tmp_path, monkeypatch):
     with pytest.raises(DocumentError, match="tfds:windless: "):
         prepare("tfds:windless", tmp_path / "d", VOCABULARY, **options)
     monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
-    with pytest.raises(ImportError, match=r'pip install "keras_recbert\[data\]"'):
+    with pytest.raises(ImportError, match=r'pip install -e "\.\[data\]"'):
         prepare("tfds:windy", tmp_path / "d", VOCABULARY, **options)
 
 
@@ -627,3 +637,8 @@ def test_a_run_that_is_killed_leaves_no_corpus(inputs, tmp_path):
     while any(os.path.exists(f"/proc/{pid}") for pid in workers):
         assert time.monotonic() < deadline
         time.sleep(0.2)
+    # What the killed one left behind goes with the next.
+    assert list(tmp_path.glob(".out.*"))
+    (inputs / "big.txt").unlink()
+    prepare(inputs, tmp_path / "out", VOCABULARY)
+    assert sorted(os.listdir(tmp_path)) == ["in", "out", "vocab.txt"]
