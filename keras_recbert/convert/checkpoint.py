@@ -14,6 +14,21 @@ class CheckpointError(ValueError):
     """A checkpoint that cannot be read as a BERT. The message says where and why."""
 
 
+class UnknownBlockError(ValueError):
+    """A kind of block that no encoder of this process has."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SequenceHead:
+    """A head on BERT's pooled output that a checkpoint has.
+
+    Args:
+        label_names: tuple of str, the classes by their ids; None for one score.
+    """
+
+    label_names: tuple | None
+
+
 @dataclasses.dataclass(frozen=True)
 class Origin:
     """Tensors of a checkpoint that together are one weight of this package.
@@ -76,6 +91,7 @@ class Checkpoint:
         note: str. What one should know of how these weights are computed with here.
         name: str. What the encoder of a preset is called: the name of the zoo that it
             was built by, whatever its sizes; None for other formats.
+        head: `SequenceHead`, or None.
 
     Raises:
         CheckpointError: if a tensor that `origins` names is missing or has another
@@ -97,6 +113,7 @@ class Checkpoint:
     strip_accents: bool | None = None
     note: str = ""
     name: str | None = None
+    head: SequenceHead | None = None
 
     def __post_init__(self):
         for path in self.optional:

@@ -11,6 +11,7 @@ from keras_recbert.convert.checkpoint import (
     guess_lowercase,
 )
 from keras_recbert.convert.tensorflow_files import open_tensors
+from keras_recbert.convert.whole_vocabulary import check_whole
 
 _LAYER = "bert/encoder/layer_{layer}/"
 NAMING = Naming(
@@ -50,8 +51,11 @@ def read_google_tf1(prefix):
     sizes = read_bert_config(config)
     shapes, read = open_tensors(prefix)
     vocabulary = None
-    if (prefix.parent / "vocab.txt").is_file():
-        vocabulary = tuple(load_vocabulary(prefix.parent / "vocab.txt"))
+    vocabulary_file = prefix.parent / "vocab.txt"
+    if vocabulary_file.is_file():
+        vocabulary = tuple(load_vocabulary(vocabulary_file))
+        rows = sizes["vocabulary_size"]
+        check_whole(vocabulary, rows, vocabulary_file, str(config))
     return Checkpoint(
         path=str(prefix.parent),
         format="Google TF1",

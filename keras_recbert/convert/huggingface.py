@@ -1,8 +1,10 @@
 """Hugging Face folders: `config.json`, safetensors, vocabulary."""
 
+import itertools
 import json
 import pathlib
 import reprlib
+import warnings
 
 from keras_recbert.convert.bert_config import SIZES, read_bert_config, read_json
 from keras_recbert.convert.checkpoint import (
@@ -14,11 +16,13 @@ from keras_recbert.convert.checkpoint import (
     bert_origins,
     guess_lowercase,
 )
+from keras_recbert.convert.huggingface_head import describe_head, read_head
 from keras_recbert.convert.safetensors_files import (
     read_tensor,
     tensor_shapes,
     write_tensors,
 )
+from keras_recbert.convert.whole_vocabulary import check_equal, check_whole
 from keras_recbert.folders import write_folder
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -81,7 +85,13 @@ def read_huggingface(folder):
         read=lambda name: read_tensor(files[name], name),
         origins=bert_origins(names, sizes, shapes, str(folder / "config.json")),
         optional=POOLER,
-        **_read_tokenizer(folder),
+        head=read_head(
+            read_json(folder / "config.json"),
+            shapes,
+            sizes["hidden_dim"],
+            f"{folder / 'config.json'}: ",
+        ),
+        **_read_tokenizer(folder, sizes["vocabulary_size"]),
     )
 
 
@@ -135,7 +145,7 @@ TOKENIZER = {
 }
 
 
-def _read_tokenizer(folder):
+def _read_tokenizer(folder, rows):
     """Vocabulary, `lowercase` and `strip_accents` of a folder, where it has them."""
     from keras_recbert.text.vocabulary import load_vocabulary
 
@@ -155,8 +165,16 @@ def _read_tokenizer(folder):
             _check_tokenizer(file, f"{part}.{key}", value, valid)
         normalizer = tokenizer.get("normalizer") or {}
         vocabulary = _pieces(file, tokenizer["model"].get("vocab"))
-    if (folder / "vocab.txt").is_file():
-        vocabulary = load_vocabulary(folder / "vocab.txt")
+    plain = folder / "vocab.txt"
+    if plain.is_file():
+        whole, vocabulary = vocabulary, load_vocabulary(plain)
+        if whole is not None:
+            check_equal(vocabulary, whole, plain, file)
+        else:
+            added = folder / "added_tokens.json"
+            num_added = len(read_json(added)) if added.is_file() else 0
+            config_file = str(folder / "config.json")
+            check_whole(vocabulary, rows, plain, config_file, num_added)
     lowercase = config.get("do_lower_case", normalizer.get("lowercase"))
     if lowercase is None and vocabulary is not None:
         lowercase = guess_lowercase(vocabulary)
@@ -192,17 +210,19 @@ def _pieces(file, ids):
     return check_vocabulary(sorted(ids, key=ids.get), str(file))
 
 
-def write_huggingface(encoder, folder, preprocessor=None, overwrite=False):
-    """Writes a folder that `transformers.AutoModel.from_pretrained` loads.
+def write_huggingface(encoder, folder, preprocessor=None, overwrite=False, model=None):
+    """Writes a folder that `from_pretrained` of `transformers` loads.
 
     Args:
         encoder: `RecBertBackbone` of transformer blocks.
         folder: path. Written under a temporary name and renamed.
         preprocessor: optional `TextPreprocessor`; its vocabulary is written too.
         overwrite: bool. Replaces a folder that holds such files and nothing else.
+        model: optional `TextClassifier` or `TextRegressor` around the encoder, whose
+            head is written too: `BertForSequenceClassification`.
 
     Raises:
-        ValueError: if the encoder is no plain BERT.
+        ValueError: if the encoder is no plain BERT, or the head is none of that class.
         FileExistsError: if `folder` may not be written.
     """
     sizes = encoder.config
@@ -233,22 +253,39 @@ def write_huggingface(encoder, folder, preprocessor=None, overwrite=False):
             "The encoder has LoRA adapters, which Hugging Face's BertModel has not. "
             "`keras_recbert.tasks.merge_adapters(encoder)` gives one without."
         )
-    tensors = {}
-    for path, origin in bert_origins(naming(), sizes).items():
+    head, tensors, prefix = {}, {}, ""
+    if model is not None:
+        head, tensors = describe_head(model)
+        prefix = "bert."
+    config |= head
+    for path, origin in bert_origins(naming(prefix), sizes).items():
         parts = origin.split(weights[path].numpy().astype("float32", copy=False))
         tensors.update(zip(origin.names, parts, strict=True))
     with write_folder(folder, FILES, overwrite) as target:
         write_tensors(tensors, target / WEIGHTS, metadata={"format": "pt"})
         if preprocessor is not None:
-            _write_tokenizer(preprocessor, target)
+            _write_tokenizer(preprocessor, sizes["vocabulary_size"], target)
         _write_json(target / "config.json", config)
+    if preprocessor is None:
+        warnings.warn(
+            f"{folder} has no tokenizer, as the model was built without a vocabulary. "
+            "transformers needs one to read texts: copy vocab.txt and "
+            "tokenizer_config.json of the vocabulary that the model was trained with "
+            "into it, or build the model with vocabulary='vocab.txt'.",
+            stacklevel=3,
+        )
 
 
-def _write_tokenizer(preprocessor, folder):
+def _write_tokenizer(preprocessor, rows, folder):
     from keras_recbert.text.vocabulary import save_vocabulary
 
     tokenizer = preprocessor.tokenizer
-    save_vocabulary(tokenizer.vocabulary, folder / "vocab.txt")
+    # A name for each row of the embeddings: who reads it can tell that it is whole.
+    known = set(tokenizer.vocabulary)
+    unused = (f"[unused{number}]" for number in itertools.count())
+    unused = (piece for piece in unused if piece not in known)
+    padding = itertools.islice(unused, rows - tokenizer.vocabulary_size)
+    save_vocabulary([*tokenizer.vocabulary, *padding], folder / "vocab.txt")
     _write_json(
         folder / "tokenizer_config.json",
         {

@@ -23,6 +23,7 @@ from keras_recbert.convert.model_garden_names import (
 )
 from keras_recbert.convert.model_garden_params import read_params
 from keras_recbert.convert.tensorflow_files import open_tensors
+from keras_recbert.convert.whole_vocabulary import check_whole
 
 
 def read_model_garden(prefix):
@@ -94,6 +95,7 @@ def _open(prefix, folder, form, vocabulary_file, sizes=None, source=None):
     vocabulary = None
     if vocabulary_file.is_file():
         vocabulary = tuple(load_vocabulary(vocabulary_file))
+        check_whole(vocabulary, sizes["vocabulary_size"], vocabulary_file, str(source))
     if LOWERCASE in stored:
         lowercase = bool(read(LOWERCASE))
     else:

@@ -7,7 +7,7 @@ import json
 import pathlib
 import sys
 
-from keras_recbert.convert.checkpoint import CheckpointError
+from keras_recbert.convert.checkpoint import CheckpointError, UnknownBlockError
 from keras_recbert.convert.preset_files import (
     AGAIN,
     CARD,
@@ -179,6 +179,13 @@ def load_preset(directory, classes):
         model = build()
     except CheckpointError:
         raise
+    except UnknownBlockError as error:
+        versions = preset.card["versions"]
+        raise CheckpointError(
+            f"{file} describes an encoder of blocks that are not known here: {error} "
+            "If it is a block of your own, import the module that adds it before you "
+            f"load; if not, load it with the version that wrote it: {versions}."
+        ) from error
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(
             f"{file} does not describe a model of this version of keras_recbert "

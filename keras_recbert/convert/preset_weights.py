@@ -28,14 +28,13 @@ def weights_by_name(model, build_again):
         ValueError: if the model that is built again has other weights, or a number is
             not finite.
     """
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        try:
-            twin = thread.submit(_list_weights, build_again).result()
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                "This model cannot be a preset: its arguments do not build it again "
-                f"({error})."
-            ) from error
+    try:
+        twin = list_weights(build_again)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "This model cannot be a preset: its arguments do not build it again "
+            f"({error})."
+        ) from error
     tensors = {}
     for weight, (name, shape, dtype) in zip(model.weights, twin, strict=False):
         # A name scope around the model stands before its path.
@@ -60,15 +59,26 @@ def weights_by_name(model, build_again):
     return tensors
 
 
-def _list_weights(build):
-    """Names, shapes and dtypes of the weights of the model that `build` makes.
+def list_weights(build):
+    """Names, shapes and dtypes of the weights of a model, which get shapes only.
 
-    Runs in a thread of its own, as `builder.count_parameters` does and says why.
+    In a thread of its own, as `builder.count_parameters` does and says why.
+
+    Args:
+        build: function that builds the model.
+
+    Returns:
+        list of tuples of path, shape and dtype.
     """
-    import keras
 
-    with keras.StatelessScope(initialize_variables=False):
-        return [(w.path, tuple(w.shape), w.dtype) for w in build().weights]
+    def unfilled():
+        import keras
+
+        with keras.StatelessScope(initialize_variables=False):
+            return [(w.path, tuple(w.shape), w.dtype) for w in build().weights]
+
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(unfilled).result()
 
 
 def check_tensors(build, encoder_arguments, file):
@@ -90,8 +100,7 @@ def check_tensors(build, encoder_arguments, file):
             f"{file} holds {len(found)} tensors, too few for the {num_layers} layers "
             f"of {CONFIG}. {AGAIN}"
         )
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        weights = thread.submit(_list_weights, build).result()
+    weights = list_weights(build)
     _check_names(file, list(found), [name for name, _, _ in weights])
     for name, shape, dtype in weights:
         if found[name] != (shape, DTYPES[dtype]):
@@ -120,8 +129,8 @@ def fill_weights(model, file):
 
 def _check_names(file, found, needed):
     for what, names in (
-        ("lacks", [name for name in needed if name not in found]),
-        ("holds, beside those of the model,", [n for n in found if n not in needed]),
+        ("lacks", set(needed).difference(found)),
+        ("holds, beside those of the model,", set(found).difference(needed)),
     ):
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""

@@ -10,7 +10,7 @@ from keras_recbert.convert.from_feed_forward import (
     lstm_from_feed_forward,
     swish_from_feed_forward,
 )
-from keras_recbert.convert.weights_report import WeightsReport
+from keras_recbert.convert.weights_report import WeightsReport, warn_of_unused
 
 BIAS = "/relative_attention_bias"
 NEXT_SENTENCE = "next_sentence_head/"  # there with concatenate="next_sentence"
@@ -147,7 +147,7 @@ def load_weights(encoder, checkpoint):
             "pooling='mean' does without it.",
             stacklevel=3,
         )
-    return WeightsReport(
+    report = WeightsReport(
         path=checkpoint.path,
         format=checkpoint.format,
         copied=copied,
@@ -156,6 +156,8 @@ def load_weights(encoder, checkpoint):
         unused=tuple(name for name in checkpoint.shapes if name not in used),
         note=checkpoint.note,
     )
+    warn_of_unused(report, checkpoint)
+    return report
 
 
 def _has(checkpoint, path, encoder):

@@ -3,6 +3,14 @@
 import dataclasses
 import os
 import re
+import warnings
+
+# What checkpoints hold beside an encoder: heads of its pre-training or of a task, and
+# what an optimizer keeps.
+BESIDE = re.compile(
+    r"(^|[./])(cls|classifier|head|next_sentence|masked_lm)[./]|position_ids$"
+    r"|adam_[mv]$|^[mv]/|^AdamWeightDecay/|^optimizer|^global_step$|^save_counter$"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +65,31 @@ class WeightsReport:
         if self.note:
             lines.append(f"  note: {self.note}")
         return "\n".join(map(_printable, lines))
+
+
+def warn_of_unused(report, checkpoint):
+    """Warns of tensors that an encoder of this kind has no place for.
+
+    Not of those that it leaves because of sizes that its builder chose, nor of heads.
+
+    Args:
+        report: `WeightsReport`.
+        checkpoint: `Checkpoint` that it is of.
+    """
+    placed = {name for origin in checkpoint.origins.values() for name in origin.names}
+    unused = [
+        name for name in report.unused if name not in placed and not BESIDE.search(name)
+    ]
+    if unused:
+        named = ", ".join(map(repr, unused[:3]))
+        more = f" and {len(unused) - 3} more" if len(unused) > 3 else ""
+        warnings.warn(
+            _printable(
+                f"{report.path}: nothing was made of the tensors {named}{more}. "
+                "`print(encoder.weights_report)` says what became of each tensor."
+            ),
+            stacklevel=4,
+        )
 
 
 def _printable(line):

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from keras_recbert.serving.savedmodel import read_savedmodel
+from keras_recbert.serving.savedmodel import TEXTS, read_savedmodel
 
 
 def print_answers(path, texts, pairs=False):
@@ -32,7 +32,7 @@ def print_answers(path, texts, pairs=False):
             + ("Leave --pairs out." if pairs else "Add --pairs.")
         )
     columns = [texts[::2], texts[1::2]] if pairs else [texts]
-    inputs = dict(zip(("text", "text_pair"), columns, strict=False))
+    inputs = dict(zip(TEXTS, columns, strict=False))
     outputs = signature(**{name: tf.constant(part) for name, part in inputs.items()})
     rows = zip(*columns, strict=True)
     for line in format_answers(rows, {k: v.numpy() for k, v in outputs.items()}):

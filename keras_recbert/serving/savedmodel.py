@@ -1,16 +1,33 @@
 """SavedModels that take raw strings and need nothing of this package."""
 
+import contextlib
 import pathlib
+import shlex
 
 import keras
 import tensorflow as tf
+from google.protobuf import message
 
 from keras_recbert.folders import check_folder, write_folder
 from keras_recbert.ops.implementation import portable_graphs
+from keras_recbert.os_errors import naming
 
 MARKER = "saved_model.pb"
 # What TensorFlow writes beside it.
 FILES = (MARKER, "variables", "assets", "fingerprint.pb")
+TEXTS = ("text", "text_pair")
+PACKED = ("token_ids", "segment_ids", "padding_mask")
+# What TensorFlow raises for files that were cut, lost or changed.
+_DAMAGED = (
+    OSError,
+    RuntimeError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    tf.errors.OpError,
+    message.Error,
+)
 
 
 def write_savedmodel(
@@ -22,7 +39,8 @@ def write_savedmodel(
         serving_default: `text`, string `(batch_size,)`, and for pairs `text_pair`.
         ids: `token_ids`, `segment_ids`, `padding_mask`, int32
             `(batch_size, sequence_length)`. Padding ids never count, whatever the
-            mask says: TF Serving pads a mask of ones with ones.
+            mask says: TF Serving pads a mask of ones with ones. Ids outside the
+            vocabulary are an error.
 
     Both give the dict that `answer` makes. To load it, a process needs `tensorflow`
     and, for the ops of the tokenizer, `import tensorflow_text`; nothing in it is left
@@ -41,12 +59,13 @@ def write_savedmodel(
         ValueError: if `num_texts` is neither 1 nor 2.
         FileExistsError: if `path` exists and `overwrite` is False, or it is something
             else than a SavedModel.
+        OSError: if it cannot be written, such as where the disk is full.
     """
     if num_texts not in (1, 2):
         raise ValueError(f"`num_texts` must be 1 or 2. Received: {num_texts!r}.")
     path = pathlib.Path(path)
     check_folder(path, FILES, overwrite)
-    pad_id = preprocessor.tokenizer.pad_id
+    tokenizer = preprocessor.tokenizer
 
     def from_text(text):
         return answer(model(preprocessor(text), training=False))
@@ -55,7 +74,8 @@ def write_savedmodel(
         return answer(model(preprocessor((text, text_pair)), training=False))
 
     def from_ids(token_ids, segment_ids, padding_mask):
-        real = tf.cast(token_ids != pad_id, tf.int32)
+        token_ids = _checked(token_ids, tokenizer.vocabulary_size)
+        real = tf.cast(token_ids != tokenizer.pad_id, tf.int32)
         features = {
             "token_ids": token_ids,
             "segment_ids": segment_ids,
@@ -63,23 +83,95 @@ def write_savedmodel(
         }
         return answer(model(features, training=False))
 
-    texts = [tf.TensorSpec([None], tf.string, name) for name in ("text", "text_pair")]
-    ids = [
-        tf.TensorSpec([None, None], tf.int32, name)
-        for name in ("token_ids", "segment_ids", "padding_mask")
-    ]
+    texts = [tf.TensorSpec([None], tf.string, name) for name in TEXTS[:num_texts]]
+    ids = [tf.TensorSpec([None, None], tf.int32, name) for name in PACKED]
+    endpoints = {
+        "serving_default": (from_pair if num_texts == 2 else from_text, texts),
+        "ids": (from_ids, ids),
+    }
+    with write_folder(path, FILES, overwrite) as folder:
+        _write(folder, endpoints, model)
+
+
+def write_packed_savedmodel(model, path, input_signature=None, verbose=None):
+    """Writes what `keras.Model.export` writes, each weight once.
+
+    Args:
+        model: `keras.Model` of packed ids.
+        path: str or path of a folder; what is there is replaced.
+        input_signature: as for `keras.Model.export`; by default rows of any number
+            and length.
+        verbose: bool or None. Whether the endpoint is printed; None means True.
+
+    Raises:
+        OSError: if it cannot be written, such as where the disk is full.
+    """
+    if input_signature is None:
+        specs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in PACKED}
+        input_signature = [specs]
+    endpoints = {"serve": (model.__call__, input_signature)}
+    with naming(path, path):
+        _write(path, endpoints, model, verbose is None or verbose)
+
+
+def _write(folder, endpoints, model, verbose=False):
+    """Writes functions of a model, a dict of name to `(function, input_signature)`.
+
+    The archive adds by itself the TensorFlow variables that an endpoint reads. With
+    `archive.track(model)` it would write the variables of Keras, too: each weight
+    twice. The tokenizer holds no table that must be tracked.
+    """
     archive = keras.export.ExportArchive()
-    archive.track(model)
-    archive.track(preprocessor)
+    read = {}
     with portable_graphs():
-        archive.add_endpoint(
-            "serving_default",
-            from_pair if num_texts == 2 else from_text,
-            input_signature=texts[:num_texts],
+        for name, (function, signature) in endpoints.items():
+            traced = archive.add_endpoint(name, function, input_signature=signature)
+            for variable in traced.get_concrete_function().variables:
+                read[id(variable)] = variable
+        # Where those who load it look for them.
+        archive.variables.extend(read.values())
+        # TensorFlow's variables do not know what Keras has frozen.
+        frozen = {id(weight.value) for weight in model.non_trainable_weights}
+        archive.trainable_variables.extend(
+            v for key, v in read.items() if v.trainable and key not in frozen
         )
-        archive.add_endpoint("ids", from_ids, input_signature=ids)
-        with write_folder(path, FILES, overwrite) as folder:
-            archive.write_out(str(folder), verbose=False)  # traces once more
+        with _without_temporary_names():
+            archive.write_out(str(folder), verbose=verbose)
+
+
+@contextlib.contextmanager
+def _without_temporary_names():
+    """Keeps TensorFlow from logging the folder, which takes another name at the end."""
+
+    def is_useful(record):
+        return not record.getMessage().startswith("Assets written to:")
+
+    logger = tf.get_logger()
+    logger.addFilter(is_useful)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_useful)
+
+
+def _checked(token_ids, vocabulary_size):
+    """Gives `token_ids`, or raises in graph for ids that are no word pieces.
+
+    Keras counts negative ids from the end of the table, and a GPU reads other ids that
+    are not in it as zeros.
+    """
+    valid = tf.debugging.Assert(
+        tf.reduce_all((token_ids >= 0) & (token_ids < vocabulary_size)),
+        [
+            f"`token_ids` must be from 0 to {vocabulary_size - 1}, the ids of the "
+            "vocabulary. Received ids from",
+            tf.reduce_min(token_ids),
+            "to",
+            tf.reduce_max(token_ids),
+        ],
+    )
+    with tf.control_dependencies([valid]):
+        return tf.identity(token_ids)
 
 
 def read_savedmodel(path):
@@ -93,6 +185,7 @@ def read_savedmodel(path):
 
     Raises:
         FileNotFoundError: if there is no SavedModel at `path`.
+        ValueError: if it is damaged, or has no default signature.
     """
     import tensorflow_text  # noqa: F401  registers the ops of the tokenizer
 
@@ -101,10 +194,44 @@ def read_savedmodel(path):
             f"There is no SavedModel at {path}: it holds no saved_model.pb. "
             "`recbert export` and `model.export_savedmodel(path)` write one."
         )
-    loaded = tf.saved_model.load(str(path))
+    try:
+        loaded = tf.saved_model.load(str(path))
+    except _DAMAGED as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ValueError(
+            f"The SavedModel at {path} is damaged: {reason}. Copy it again, or write "
+            "it anew: recbert export MODEL FOLDER."
+        ) from error
+    if "serving_default" not in loaded.signatures:
+        raise ValueError(
+            f"The SavedModel at {path} has no signature `serving_default`. It has: "
+            f"{', '.join(loaded.signatures) or 'none'}. `recbert export` writes one."
+        )
     signature = loaded.signatures["serving_default"]
     signature.loaded = loaded  # its variables live as long as the root does
     return signature
+
+
+def saved_model_cli_line(path, num_texts=1):
+    """Returns a shell line that queries a SavedModel with TensorFlow's own command.
+
+    `saved_model_cli` alone does not load the ops of TF Text.
+
+    Args:
+        path: str or path. Folder of the SavedModel.
+        num_texts: 1 or 2. Texts an example has.
+    """
+    values = ('["a sentence"]', '["another"]')
+    inputs = ";".join(
+        f"{name}={value}"
+        for name, value in zip(TEXTS[:num_texts], values, strict=False)
+    )
+    return (
+        'python -c "import tensorflow_text; from '
+        'tensorflow.python.tools.saved_model_cli import main; main()" run '
+        f"--dir {shlex.quote(str(path))} --tag_set serve "
+        f"--signature_def serving_default --input_exprs '{inputs}'"
+    )
 
 
 def foreign_ops(path):

@@ -62,7 +62,7 @@ def test_every_tensor_is_accounted_for(tmp_path):
     model = write_huggingface_folder(
         tmp_path, transformers_bert("BertForSequenceClassification")
     )
-    encoder = keras_recbert.load(tmp_path)
+    encoder = keras_recbert.build("bert_tiny", weights=tmp_path, **SIZES)
     assert_same_outputs(encoder, model)
     report = encoder.weights_report
     names = set(load_file(tmp_path / "model.safetensors"))

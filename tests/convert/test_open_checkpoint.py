@@ -7,7 +7,9 @@ import sys
 import numpy as np
 import pytest
 import torch
+import transformers
 from foreign_berts import (
+    PIECES,
     edit_json,
     edit_tensors,
     transformers_bert,
@@ -19,6 +21,7 @@ import keras_recbert
 from keras_recbert.convert.checkpoint import CheckpointError
 from keras_recbert.convert.open_checkpoint import open_checkpoint
 from keras_recbert.convert.preset_files import sum_of, sum_of_card
+from keras_recbert.convert.whole_vocabulary import check_whole
 
 
 def test_nothing_there(tmp_path):
@@ -197,17 +200,80 @@ def test_more_word_pieces_than_embeddings(tmp_path):
         keras_recbert.load(tmp_path)
 
 
+def pad_embeddings(folder, rows):
+    """Rows that no word piece has, as for tensor cores."""
+    name = "embeddings.word_embeddings.weight"
+
+    def pad(tensors):
+        table = tensors[name]
+        zeros = np.zeros((rows - len(table), table.shape[1]), "float32")
+        tensors[name] = np.concatenate([table, zeros])
+
+    edit_tensors(folder / "model.safetensors", pad)
+    edit_json(folder / "config.json", vocab_size=rows)
+
+
 def test_fewer_word_pieces_than_embeddings_and_few_positions(tmp_path):
     write_huggingface_folder(tmp_path)
-    pieces = (tmp_path / "vocab.txt").read_text().splitlines()[:-1]
-    (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    pad_embeddings(tmp_path, 16)
     sizes = {"hidden_dim": 12, "num_heads": 3, "intermediate_dim": 20}
     model = keras_recbert.build(
         "bert_tiny", task="classifier", weights=tmp_path, vocabulary=None, **sizes
     )
-    assert model.preprocessor.tokenizer.vocabulary_size == 12
-    assert model.backbone.config["vocabulary_size"] == 13
+    assert model.preprocessor.tokenizer.vocabulary_size == 13
+    assert model.backbone.config["vocabulary_size"] == 16
     assert model.preprocessor.max_sequence_length == 24
+    # Each row gets a name in a folder that is written, and the ids stay.
+    model.backbone.preprocessor = model.preprocessor
+    model.backbone.save_huggingface(tmp_path / "out")
+    again = keras_recbert.load(tmp_path / "out").preprocessor.tokenizer
+    assert again.vocabulary == (*PIECES, "[unused0]", "[unused1]", "[unused2]")
+
+
+def test_a_vocabulary_that_was_cut_is_refused(tmp_path):
+    write_huggingface_folder(tmp_path)
+    file = tmp_path / "vocab.txt"
+    file.write_text("\n".join(PIECES[:9]) + "\n")
+    message = "vocab.txt holds 9 word pieces, and there are embeddings for 13 .*config"
+    with pytest.raises(CheckpointError, match=message):
+        keras_recbert.load(tmp_path)
+    # Pieces that were added later stand in a file of their own.
+    (tmp_path / "added_tokens.json").write_text('{"g": 9, "h": 10, "i": 11, "j": 12}')
+    assert keras_recbert.load(tmp_path).preprocessor.tokenizer.vocabulary_size == 9
+    # Two files that disagree.
+    file.write_text("\n".join(PIECES) + "\n")
+    tokenizer = transformers.BertTokenizer(vocab=str(file))
+    tokenizer.save_pretrained(tmp_path)
+    assert keras_recbert.load(tmp_path).preprocessor is not None
+    file.write_text("\n".join(PIECES[:9]) + "\n")
+    message = "tokenizer.json hold different .* 9 and 13, and number 9 is None .*'e'"
+    with pytest.raises(CheckpointError, match=message):
+        keras_recbert.load(tmp_path)
+    file.unlink()
+    assert keras_recbert.load(tmp_path).preprocessor.tokenizer.vocabulary_size == 13
+
+
+@pytest.mark.parametrize(
+    "pieces, rows, is_whole",
+    [
+        (30522, 30522, True),
+        (30522, 30528, True),  # padded to 8
+        (30522, 30592, True),  # to 128
+        (30522, 30720, True),  # to 1024
+        (119547, 119552, True),
+        (5569, 30522, False),
+        (30521, 30522, False),
+        (29000, 30720, False),
+        (5569, 30720, False),
+    ],
+)
+def test_tables_are_padded_to_round_numbers(pieces, rows, is_whole):
+    if is_whole:
+        check_whole(range(pieces), rows, "vocab.txt", "config.json")
+        return
+    message = f"{pieces:,} word pieces.*{rows:,} .config.json.*{rows - pieces:,} others"
+    with pytest.raises(CheckpointError, match=message):
+        check_whole(range(pieces), rows, "vocab.txt", "config.json")
 
 
 def test_case_is_kept_for_a_vocabulary_of_the_callers_own(tmp_path):
@@ -347,3 +413,25 @@ def forge_sums(folder):
         entry["sha256"] = sum_of(folder / name)
     card["sha256"] = sum_of_card(card)
     (folder / "card.json").write_text(json.dumps(card))
+
+
+def write_empty_tensors(file, count):
+    """A safetensors file of so many tensors without numbers."""
+    empty = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+    header = json.dumps({f"t{index}": empty for index in range(count)}).encode()
+    header += b" " * (-len(header) % 8)
+    file.write_bytes(len(header).to_bytes(8, "little") + header)
+
+
+@pytest.mark.parametrize(
+    "count, message",
+    [
+        (20_001, "holds 20,001 tensors. An encoder has at most 20,000"),
+        (150_000, "has a header of .* bytes. That of an encoder has at most 8,388,608"),
+    ],
+)
+def test_more_tensors_than_any_encoder_has(tmp_path, count, message):
+    write_huggingface_folder(tmp_path)
+    write_empty_tensors(tmp_path / "model.safetensors", count)
+    with pytest.raises(CheckpointError, match=f"model.safetensors {message}"):
+        keras_recbert.load(tmp_path)

@@ -15,7 +15,8 @@ from keras_recbert.convert import preset
 from keras_recbert.convert.checkpoint import CheckpointError
 from keras_recbert.convert.preset import load_preset, read_preset, write_preset
 from keras_recbert.convert.preset_files import sum_of, sum_of_card, to_json
-from keras_recbert.models.backbone import RecBertBackbone
+from keras_recbert.models import backbone
+from keras_recbert.models.backbone import BLOCK_ARGUMENTS, RecBertBackbone
 from keras_recbert.tasks.text_classifier import TextClassifier
 from keras_recbert.tasks.text_regressor import TextRegressor
 from keras_recbert.text.text_preprocessor import TextPreprocessor
@@ -122,6 +123,24 @@ def test_every_kind_of_block_comes_back_as_a_regressor(block, tmp_path):
     )
     model.save_preset(tmp_path / "regressor")
     assert_same_model(keras_recbert.load(tmp_path / "regressor"), model)
+
+
+def test_a_block_of_ones_own_must_be_known_to_load(tmp_path, monkeypatch):
+    sizes = {"num_layers": 1, "hidden_dim": 12, "num_heads": 3, "vocabulary_size": 9}
+    with monkeypatch.context() as patch:
+        patch.setitem(BLOCK_ARGUMENTS, "mine", BLOCK_ARGUMENTS["transformer"])
+        make = backbone._make_block
+        patch.setattr(
+            backbone, "_make_block", lambda block, *rest: make("transformer", *rest)
+        )
+        RecBertBackbone("mine", **sizes).save_preset(tmp_path / "preset")
+        assert keras_recbert.load(tmp_path / "preset").config["block"] == "mine"
+    with pytest.raises(CheckpointError) as caught:
+        keras_recbert.load(tmp_path / "preset")
+    message = str(caught.value)
+    assert "Received: block='mine'" in message
+    assert "import the module that adds it before you load" in message
+    assert "opy the preset again" not in message
 
 
 def test_every_kind_of_block_is_in_the_zoo():
@@ -501,7 +520,7 @@ def test_a_full_disk_names_the_file_and_leaves_nothing(classifier, written, tmp_
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size - 64, limits[1]))
     try:
-        with pytest.raises(OSError, match="model.safetensors could not be written: "):
+        with pytest.raises(OSError, match="preset/model.safetensors'$"):
             classifier.save_preset(tmp_path / "preset")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -1,16 +1,23 @@
 import json
+import logging
 import pathlib
+import re
+import resource
+import shutil
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from foreign_berts import minilm_folder
 from harness import largest_difference, randomize
 from tensorflow.core.protobuf import saved_model_pb2
-from toy_texts import review_pairs, reviews, tiny_model
+from toy_texts import VOCABULARY, review_pairs, reviews, tiny_model
 
+import keras_recbert
 from keras_recbert.ops.implementation import MIN_XLA_WIDTH
+from keras_recbert.os_errors import in_words
 from keras_recbert.serving import clean_process
 from keras_recbert.serving.answers import format_answers, print_answers
 from keras_recbert.serving.clean_process import ask_in_clean_process
@@ -18,6 +25,7 @@ from keras_recbert.serving.savedmodel import foreign_ops, read_savedmodel
 
 TEXTS, _ = reviews(6)
 FIRST, SECOND, _ = review_pairs(6)
+VARIABLES = ("index", "data-00000-of-00001")
 SLOW = pytest.mark.slow
 # The name of the encoder, the task, and how many texts an example has.
 CASES = {
@@ -144,6 +152,17 @@ def test_ids_signature_needs_no_honest_mask(written, case):
         assert largest_difference(scores, expected) <= 1e-5
 
 
+@pytest.mark.parametrize("bad", [-1, len(VOCABULARY), 2**30])
+def test_ids_outside_the_vocabulary_are_an_error(written, bad):
+    it = written("bert")
+    packed = {key: tf.identity(x) for key, x in it.model.preprocessor(TEXTS).items()}
+    packed["token_ids"] = tf.where(packed["padding_mask"] == 1, bad, 0)
+    ids = tf.saved_model.load(str(it.path)).signatures["ids"]
+    rule = f"from 0 to {len(VOCABULARY) - 1}, the ids of the vocabulary"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=rule):
+        ids(**packed)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_only_ops_of_tensorflow_and_its_text_library(written, case):
     path = written(case).path
@@ -169,6 +188,68 @@ print(unknown, python)
         [sys.executable, "-I", "-c", script], capture_output=True, text=True
     )
     assert result.stdout == "[] []\n", result.stderr[-2000:]
+
+
+def written_variables(path):
+    """Names and shapes of the variables in a SavedModel."""
+    variables = tf.train.list_variables(str(path / "variables" / "variables"))
+    return [(name, shape) for name, shape in variables if "OBJECT_GRAPH" not in name]
+
+
+@pytest.mark.parametrize("case", ["swish", "scores"])
+def test_each_weight_is_written_once(written, case, tmp_path):
+    it = written(case)
+    shapes = sorted(list(weight.shape) for weight in it.model.weights)
+    packed = it.model.preprocessor(it.texts)
+    logits = it.model(packed)
+    it.model.export(tmp_path / "packed", verbose=False)
+    for path in (it.path, tmp_path / "packed"):
+        assert sorted(shape for _, shape in written_variables(path)) == shapes
+        loaded = tf.saved_model.load(str(path))
+        assert len(loaded.variables) == len(shapes)
+        assert len(loaded.trainable_variables) == len(it.model.trainable_weights)
+    # What Keras's own export gives: `serve`, and a signature of the same function.
+    assert set(loaded.signatures) == {"serve", "serving_default"}
+    assert largest_difference(loaded.serve(packed), logits) <= 1e-5
+
+
+@SLOW  # a process that loads TensorFlow
+def test_weights_of_two_devices_are_written_once(tmp_path):
+    """In a process of its own, because devices are made before TensorFlow starts."""
+    script = f"""
+import sys
+sys.path.insert(0, {str(pathlib.Path(__file__).parents[1])!r})
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+two = [tf.config.LogicalDeviceConfiguration()] * 2
+tf.config.set_logical_device_configuration(cpu, two)
+from toy_texts import tiny_model
+with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
+    model = tiny_model()
+model.export_savedmodel("it")
+variables = tf.train.list_variables("it/variables/variables")
+print(len(variables) - 1, len(model.weights))
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path
+    )
+    written, weights = result.stdout.split()
+    assert written == weights
+
+
+@SLOW
+def test_a_real_model_takes_no_more_than_its_weights(tmp_path):
+    model = keras_recbert.build(
+        "bert_minilm", task="classifier", weights=minilm_folder(), num_classes=2
+    )
+    model.export_savedmodel(tmp_path / "it")
+    model.export(tmp_path / "packed", verbose=False)
+    weights = sum(weight.value.numpy().nbytes for weight in model.weights)
+    for name in ("it", "packed"):
+        files = [path for path in (tmp_path / name).rglob("*") if path.is_file()]
+        size = sum(path.stat().st_size for path in files)
+        print(f"{name}: {size / 1e6:.1f} MB for {weights / 1e6:.1f} MB of weights")
+        assert size < 1.1 * weights
 
 
 def test_foreign_ops_are_found(tmp_path):
@@ -289,7 +370,21 @@ def test_an_existing_path_stays_untouched(written, tmp_path):
     assert contents(tmp_path) == before
 
 
-def test_overwrite_replaces_only_a_savedmodel(written, tmp_path):
+@pytest.fixture
+def tensorflow_log():
+    """Messages that TensorFlow logs meanwhile: a list of str."""
+    logger, messages = tf.get_logger(), []
+    handler = logging.Handler()
+    handler.emit = lambda record: messages.append(record.getMessage())
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    yield messages
+    logger.removeHandler(handler)
+    logger.setLevel(level)
+
+
+def test_overwrite_replaces_only_a_savedmodel(written, tmp_path, tensorflow_log):
     model = written("bert").model
     model.export_savedmodel(tmp_path / "deep" / "er")
     old = tmp_path / "deep" / "er" / "saved_model.pb"
@@ -306,6 +401,10 @@ def test_overwrite_replaces_only_a_savedmodel(written, tmp_path):
     with pytest.raises(FileExistsError, match="cat.jpg is a file"):
         model.export_savedmodel(foreign / "cat.jpg", overwrite=True)
     assert (foreign / "cat.jpg").read_text() == "meow"
+    # The folder that TensorFlow wrote has another name now.
+    assert not [line for line in tensorflow_log if "Assets written" in line]
+    tf.get_logger().info("Assets written to: what a user wrote")
+    assert tensorflow_log[-1].endswith("a user wrote")
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
@@ -332,6 +431,59 @@ def test_a_failure_while_writing_leaves_nothing_behind(
     with pytest.raises(OSError, match="No space left"):
         model.export_savedmodel(path, overwrite=overwrite)
     assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("overwrite", [pytest.param(False, marks=SLOW), True])
+def test_a_full_disk_is_one_line_and_leaves_what_was_there(
+    written, tmp_path, overwrite
+):
+    """Files may not grow to the size of the weights, as on a disk that is full."""
+    it = written("bert")
+    path = tmp_path / "model"
+    if overwrite:
+        shutil.copytree(it.path, path)
+    before = contents(tmp_path)
+    data = it.path / "variables" / "variables.data-00000-of-00001"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (data.stat().st_size - 64, limits[1]))
+    try:
+        with pytest.raises(OSError) as error:
+            it.model.export_savedmodel(path, overwrite=overwrite)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    message = in_words(error.value)
+    assert message.startswith(f"{path}/variables")
+    assert re.search(r"\w cannot be written: it would be larger than", message)
+    assert len(message.splitlines()) == 1
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "file", ["saved_model.pb", *(f"variables/variables.{end}" for end in VARIABLES)]
+)
+@pytest.mark.parametrize("kept", [None, 0, 0.3, 0.99])
+def test_a_cut_savedmodel_is_named_as_damaged(written, tmp_path, file, kept):
+    shutil.copytree(written("bert").path, tmp_path / "cut")
+    path = tmp_path / "cut" / file
+    if kept is None:
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[: int(kept * path.stat().st_size)])
+    if file == "saved_model.pb" and kept is None:
+        with pytest.raises(FileNotFoundError, match="no SavedModel at"):
+            read_savedmodel(tmp_path / "cut")
+        return
+    with pytest.raises(ValueError, match="cut is damaged: .*recbert export") as error:
+        read_savedmodel(tmp_path / "cut")
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_a_savedmodel_without_a_default_signature(tmp_path):
+    tf.saved_model.save(tf.Module(), str(tmp_path))
+    with pytest.raises(
+        ValueError, match="no signature `serving_default`. It has: none"
+    ):
+        read_savedmodel(tmp_path)
 
 
 # Asking ------------------------------------------------------------------------
