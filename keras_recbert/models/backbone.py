@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_recbert.convert.checkpoint import LEVELS
+from keras_recbert.convert.checkpoint import LEVELS, UnknownBlockError
 from keras_recbert.convert.huggingface import write_huggingface
 from keras_recbert.convert.preset import write_preset
 from keras_recbert.layers.bert_embeddings import BertEmbeddings
@@ -14,6 +14,7 @@ from keras_recbert.layers.swish_rnn_block import SwishRNNBlock
 from keras_recbert.layers.trans_blstm_block import TransBLSTMBlock
 from keras_recbert.layers.transformer_block import TransformerBlock
 from keras_recbert.models.gradient_checkpointing import checkpoint_gradients
+from keras_recbert.models.memory_estimate import check_weights
 from keras_recbert.models.registry import nearest
 from keras_recbert.ops.implementation import check_implementation
 
@@ -70,6 +71,7 @@ class RecBertBackbone(keras.Model):
             `(batch_size, sequence_length, hidden_dim)`.
         next_sentence: float32 logits, `(batch_size, 2)`; only with
             `concatenate="next_sentence"`.
+    They carry no mask of Keras: what reads `sequence_output` takes `padding_mask` too.
 
     Args:
         block: str. Kind of block: `"transformer"`, `"swish_rnn"`, `"trans_blstm"`
@@ -151,6 +153,22 @@ class RecBertBackbone(keras.Model):
         _check_level(num_layers, token_layer=token_layer)
         _check_concatenate(concatenate, bool(block_arguments.get("causal")))
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        config = {
+            "block": block,
+            "num_layers": num_layers,
+            "hidden_dim": hidden_dim,
+            "vocabulary_size": vocabulary_size,
+            "max_sequence_length": max_sequence_length,
+            "num_segments": num_segments,
+            "dropout": dropout,
+            "gradient_checkpointing": gradient_checkpointing,
+            "implementation": implementation,
+            "sentence_layer": sentence_layer,
+            "token_layer": token_layer,
+            "concatenate": concatenate,
+            **block_arguments,
+        }
+        check_weights(config, policy)
 
         embeddings = BertEmbeddings(
             vocabulary_size,
@@ -215,23 +233,10 @@ class RecBertBackbone(keras.Model):
         self.blocks = blocks
         self.pooler = pooler
         self.next_sentence_head = next_sentence_head
-        self.config = {
-            "block": block,
-            "num_layers": num_layers,
-            "hidden_dim": hidden_dim,
-            "vocabulary_size": vocabulary_size,
-            "max_sequence_length": max_sequence_length,
-            "num_segments": num_segments,
-            "dropout": dropout,
-            "gradient_checkpointing": gradient_checkpointing,
-            "implementation": implementation,
-            "sentence_layer": sentence_layer,
-            "token_layer": token_layer,
-            "concatenate": concatenate,
-            **block_arguments,
-        }
+        self.config = config
         self.policy = policy
         self.weights_report = None  # `build(weights=...)` says here what it loaded
+        self.started_from = None  # None (random weights), "preset" or "bert"
         self.preprocessor = None
 
     @property
@@ -357,7 +362,7 @@ def complete_config(arguments):
 def _complete(block, hidden_dim, arguments):
     """Checks the arguments of a kind of block and fills in its defaults."""
     if block not in BLOCK_ARGUMENTS:
-        raise ValueError(
+        raise UnknownBlockError(
             f"`block` must be one of {tuple(BLOCK_ARGUMENTS)}. "
             f"Received: block={block!r}."
         )

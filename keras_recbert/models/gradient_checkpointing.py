@@ -20,12 +20,15 @@ def checkpoint_gradients(block):
     become arguments: a call is a pure function that can run twice.
 
     Args:
-        block: a built-in or built layer, called as `block(inputs, padding_mask=...,
-            training=...)`, one tensor to one tensor. Its `call` is replaced.
+        block: `keras_recbert.layers.checked_layer.CheckedLayer`, called as
+            `block(inputs, padding_mask=..., training=..., mask=...)`, one tensor to
+            one tensor. Its `call` is replaced.
     """
     call = block.call
 
-    def checkpointed_call(inputs, padding_mask=None, training=None):
+    def checkpointed_call(inputs, padding_mask=None, training=None, mask=None):
+        # Here, as Keras's mask is lost where `inputs` becomes an argument below.
+        padding_mask = block.agreed_mask(inputs, padding_mask, mask)
         if not training:
             return call(inputs, padding_mask=padding_mask, training=training)
         weights = block.weights

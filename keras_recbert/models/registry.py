@@ -14,7 +14,7 @@ class ModelCard:
         sizes: dict. Arguments of `RecBertBackbone`.
         paper: str. Where the architecture is described.
         table: str. Section or table row that gives these sizes.
-        num_parameters: int. Exact number of parameters, pooler included.
+        num_parameters: int or None. Exact number of parameters, pooler included.
         published_parameters: str or None. The number the paper prints.
         targets: dict. Published scores, `{"SST-2 dev accuracy": 93.5}`, in percent.
         measured: dict. Dev scores of this project's own runs from a checkpoint, by the
@@ -24,9 +24,9 @@ class ModelCard:
 
     name: str
     sizes: dict
-    paper: str
-    table: str
-    num_parameters: int
+    paper: str = ""
+    table: str = ""
+    num_parameters: int | None = None
     published_parameters: str | None = None
     targets: dict = dataclasses.field(default_factory=dict)
     measured: dict = dataclasses.field(default_factory=dict)

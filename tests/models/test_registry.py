@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from toy_texts import SIZES, VOCABULARY
 
 import keras_recbert
 from keras_recbert.models import registry
@@ -126,6 +127,15 @@ def test_registered_name_builds(monkeypatch):
     encoder = keras_recbert.build("swish_pico", vocabulary_size=10)
     assert encoder.name == "swish_pico"
     assert len(encoder.blocks) == 1
+
+
+def test_a_card_with_its_own_positions_gets_a_head(monkeypatch):
+    monkeypatch.setattr(registry, "_CARDS", dict(registry._CARDS))
+    sizes = {"block": "transformer", **SIZES, "max_sequence_length": 24}
+    keras_recbert.register(keras_recbert.ModelCard("mine", sizes))
+    model = keras_recbert.build("mine", task="classifier", vocabulary=VOCABULARY)
+    assert model.preprocessor.max_sequence_length == 24
+    assert model.predict(["a film " * 40], verbose=0).shape == (1, 2)
 
 
 def test_card_cannot_be_changed():
