@@ -2,6 +2,9 @@
 
 import lazy_loader
 
+from keras_recbert.keras_backend import require_tensorflow
+
+require_tensorflow()
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={

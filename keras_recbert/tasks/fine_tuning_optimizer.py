@@ -1,5 +1,7 @@
 """The optimizer that BERT is fine-tuned with."""
 
+import math
+
 import keras
 from keras import ops
 
@@ -7,6 +9,15 @@ from keras_recbert.tasks.optimizers import AdamW
 
 # Parts of the names of weights that are neither matrices nor tables.
 NOT_DECAYED = ["bias", "gamma", "beta", "alpha"]
+
+
+def check_learning_rate(learning_rate):
+    """Raises `ValueError` for a rate that is no number above 0."""
+    if not 0 < learning_rate < math.inf:
+        raise ValueError(
+            "`learning_rate` must be above 0 and finite. Received: "
+            f"learning_rate={learning_rate!r}."
+        )
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
@@ -37,10 +48,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         calls_per_step=1,
     ):
         super().__init__()
-        if not learning_rate > 0:
-            raise ValueError(
-                f"`learning_rate` must be above 0. Received: {learning_rate!r}."
-            )
+        check_learning_rate(learning_rate)
         if total_steps < 1:
             raise ValueError(
                 f"`total_steps` must be at least 1. Received: {total_steps!r}."
@@ -129,6 +137,7 @@ def fine_tuning_optimizer(
     warmup_fraction=0.1,
     weight_decay=0.01,
     rate_factors=None,
+    decay=True,
 ):
     """AdamW of BERT's fine-tuning: Devlin et al. 2018, section 3.5, appendix A.
 
@@ -143,11 +152,12 @@ def fine_tuning_optimizer(
         weight_decay: float. Rate of the decay.
         rate_factors: optional dict of the path of a weight to what its learning
             rate is multiplied with; by default all have the same.
+        decay: bool. False: the rate stays what it is after the warm-up.
 
     Returns:
         `AdamW`, or `LayerwiseAdamW` for `rate_factors`.
     """
-    schedule = WarmupLinearDecay(learning_rate, total_steps, warmup_fraction)
+    schedule = WarmupLinearDecay(learning_rate, total_steps, warmup_fraction, decay)
     arguments = {"weight_decay": weight_decay, "epsilon": 1e-6, "global_clipnorm": 1.0}
     if rate_factors is None:
         optimizer = AdamW(schedule, **arguments)

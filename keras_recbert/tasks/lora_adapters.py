@@ -2,6 +2,8 @@
 
 import keras
 
+from keras_recbert.models.memory_estimate import check_fits
+
 
 @keras.saving.register_keras_serializable("keras_recbert")
 class LoraAdapters(keras.layers.Layer):
@@ -26,20 +28,24 @@ class LoraAdapters(keras.layers.Layer):
         rank: int. At least 1.
 
     Raises:
-        ValueError: on loading adapters of another rank.
+        ValueError: if the adapters need more memory than there is; on loading
+            adapters of another rank.
     """
 
     def __init__(self, backbone, rank, **kwargs):
         super().__init__(**kwargs)
         self.rank = rank
-        for weight in backbone.weights:
-            weight.trainable = False
         self.adapted = [
             layer
             for block in backbone.blocks
             for layer in block._flatten_layers()
             if isinstance(layer, keras.layers.Dense)
         ]
+        numbers = rank * sum(sum(layer.kernel.shape) for layer in self.adapted)
+        what = f"Adapters with lora_rank={rank} need"
+        check_fits(4 * numbers, what, "adapters")
+        for weight in backbone.weights:
+            weight.trainable = False
         for layer in self.adapted:
             layer.enable_lora(rank)
         self.built = True

@@ -1,8 +1,47 @@
-"""Keras's optimizers, quicker, and with averages that fit accumulation and freezing."""
+"""Keras's optimizers, quicker, and with steps that several devices take as one does."""
 
 import keras
 import tensorflow as tf
 from keras import ops
+from keras.src.optimizers.base_optimizer import BaseOptimizer
+
+
+class _SameOnAllDevices:
+    """Takes the step of one device on several, under whatever strategy.
+
+    Keras 3 clips on each device what that one found, and adds up the rest; with
+    `gradient_accumulation_steps` it fails, because devices may not wait for each other
+    inside a condition. Here gradients are added up first. Then each device updates its
+    own copy of the weights, all alike, by the code that Keras runs on one device.
+
+    Args:
+        sum_rows: bool. Adds up the gradients of a row of a table that a batch reads
+            several times, too, before they are clipped. Keras takes the norm of such
+            gradients one by one.
+        **kwargs: those of the optimizer of Keras.
+    """
+
+    _apply_weight_decay = BaseOptimizer._apply_weight_decay
+    _backend_update_step = BaseOptimizer._backend_update_step
+    _backend_increment_gradient_accumulators = (
+        BaseOptimizer._backend_increment_gradient_accumulators
+    )
+
+    def __init__(self, *args, sum_rows=False, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.sum_rows = sum_rows
+
+    def _backend_apply_gradients(self, grads, trainable_variables):
+        if self.sum_rows:
+            grads = [tf.convert_to_tensor(gradient) for gradient in grads]
+        pairs = self._all_reduce_sum_gradients(
+            zip(grads, trainable_variables, strict=True)
+        )
+        grads = [gradient for gradient, _ in pairs]
+        super()._backend_apply_gradients(grads, trainable_variables)
+
+    def get_config(self):
+        return {**super().get_config(), "sum_rows": self.sum_rows}
 
 
 class _Averages:
@@ -23,18 +62,24 @@ class _Averages:
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
-class Adadelta(_Averages, keras.optimizers.Adadelta):
-    """As `keras.optimizers.Adadelta` (Zeiler 2012)."""
+class Adadelta(_SameOnAllDevices, _Averages, keras.optimizers.Adadelta):
+    """As `keras.optimizers.Adadelta` (Zeiler 2012).
+
+    Args:
+        sum_rows: bool. Adds up the gradients of each row of a table before clipping.
+        **kwargs: those of `keras.optimizers.Adadelta`.
+    """
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
-class AdamW(_Averages, keras.optimizers.AdamW):
+class AdamW(_SameOnAllDevices, _Averages, keras.optimizers.AdamW):
     """As `keras.optimizers.AdamW`, by TensorFlow's fused op.
 
     Loshchilov and Hutter 2019, algorithm 2, without its schedule. Keras's update is a
     dozen ops a weight, each a pass over memory.
 
     Args:
+        sum_rows: bool. Adds up the gradients of each row of a table before clipping.
         **kwargs: those of `keras.optimizers.AdamW`.
     """
 

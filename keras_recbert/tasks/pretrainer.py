@@ -18,7 +18,6 @@ from keras_recbert.tasks.pretraining_levels import (
 from keras_recbert.tasks.pretraining_losses import loss_of, metrics_of
 from keras_recbert.tasks.text_model import (
     TEXT_ARGUMENTS,
-    TextModel,
     check_front,
     split_arguments,
 )
@@ -62,7 +61,6 @@ class Pretrainer(keras.Model):
     """
 
     TASK_ARGUMENTS = (*TEXT_ARGUMENTS, "objectives")
-    make_preprocessor = staticmethod(TextModel.make_preprocessor)
 
     def __init__(
         self,
@@ -195,6 +193,13 @@ class Pretrainer(keras.Model):
         super().compile_from_config(config)
         if frozen:
             self._set_frozen(True)
+
+    def save_preset(self, directory, metrics=None, overwrite=False, **card):
+        """Writes the encoder, without the heads, into a folder for `load`.
+
+        See `keras_recbert.convert.preset.write_preset`.
+        """
+        self.backbone.save_preset(directory, metrics, overwrite=overwrite, **card)
 
     def get_config(self):
         serialize = keras.saving.serialize_keras_object

@@ -16,7 +16,7 @@ def pretraining_optimizer(config):
     of all gradients; accumulation; an average of the weights.
 
     Args:
-        config: `PretrainingConfig`.
+        config: `PretrainingConfig`, resolved.
 
     Returns:
         `keras.optimizers.Optimizer`. Its `iterations` count optimizer steps, whatever
@@ -33,6 +33,7 @@ def pretraining_optimizer(config):
         "epsilon": config.epsilon,
         "weight_decay": config.weight_decay or None,
         "global_clipnorm": config.clipnorm,
+        "sum_rows": True,
         "gradient_accumulation_steps": (
             config.accumulation if config.accumulation > 1 else None
         ),

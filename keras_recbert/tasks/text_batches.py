@@ -1,11 +1,16 @@
 """From texts, in whatever form they come, to batches of packed ids."""
 
+import dataclasses
+
 import numpy as np
 import tensorflow as tf
 
 from keras_recbert.text.string_tensor import to_string_tensor
 
 PACK_CHUNK = 2048  # texts tokenized at a time; bounds the padded copy in memory
+# Up to so many word pieces, rows are padded to multiples of so many.
+LENGTH_STEPS = ((64, 8), (128, 16), (256, 32))
+LAST_LENGTH_STEP = 64
 
 
 def is_packed(x):
@@ -63,8 +68,28 @@ def columns(texts):
     return tuple(tensors)
 
 
+def padded_length(length, limit):
+    """The length that rows of up to `length` word pieces are padded to.
+
+    Few lengths, so that whatever is done once for each length is done a few times:
+    multiples of 8 up to 64, of 16 up to 128, of 32 up to 256, of 64 above.
+
+    Args:
+        length: int, or int tensor of any shape.
+        limit: int. What a row never exceeds: the preprocessor's limit.
+
+    Returns:
+        int32 tensor, shape of `length`.
+    """
+    length = tf.cast(length, tf.int32)
+    step = tf.fill(tf.shape(length), LAST_LENGTH_STEP)
+    for highest, smaller in reversed(LENGTH_STEPS):
+        step = tf.where(length <= highest, smaller, step)
+    return tf.minimum(-(-length // step) * step, limit)
+
+
 def ordered_batches(preprocessor, texts, targets, batch_size):
-    """Batches in the order of the texts, each padded to its longest row.
+    """Batches in the order of the texts, each padded to `padded_length`.
 
     Args:
         preprocessor: `TextPreprocessor`.
@@ -79,18 +104,34 @@ def ordered_batches(preprocessor, texts, targets, batch_size):
     targets = _checked(targets, len(parts[0]))
     dataset = tf.data.Dataset.from_tensor_slices((parts, targets)).batch(batch_size)
     return dataset.map(
-        lambda parts, targets: _join(_pack(preprocessor, parts), targets),
+        lambda parts, targets: join(pack(preprocessor, parts), targets),
         num_parallel_calls=tf.data.AUTOTUNE,
     ).prefetch(tf.data.AUTOTUNE)
 
 
-def bucketed_batches(preprocessor, texts, targets, batch_size, seed=None, width=8):
-    """Shuffled batches of texts of similar length, shuffled anew in every epoch.
+@dataclasses.dataclass(frozen=True)
+class BucketedBatches:
+    """Shuffled batches of texts of similar length.
 
-    Texts are tokenized once and kept as ragged ids. A batch holds texts whose
-    numbers of word pieces fall into the same range of `width`, so little of it is
-    padding. Each range may end an epoch with one smaller batch. Rows have the length
-    of the longest in the batch, or the preprocessor's `sequence_length`.
+    Args:
+        dataset: `tf.data.Dataset` of tuples of packed ids and targets, its
+            cardinality set; one pass is an epoch, in an order of its own.
+        lengths: tuple of int, the length of the rows of each batch of an epoch, which
+            is the same in every epoch but for the order.
+    """
+
+    dataset: tf.data.Dataset
+    lengths: tuple
+
+
+def bucketed_batches(preprocessor, texts, targets, batch_size, seed=None):
+    """Batches of texts of similar length, shuffled anew in every epoch.
+
+    Texts are tokenized once and kept as ragged ids. Each epoch shuffles the examples,
+    sorts them by `padded_length`, takes `batch_size` at a time, and shuffles the
+    batches. So there are as many as of rows of one length, each but the longest is
+    full, and little of them is padding. Rows have the `padded_length` of the longest
+    in the batch, or the preprocessor's `sequence_length`.
 
     Args:
         preprocessor: `TextPreprocessor`.
@@ -98,46 +139,51 @@ def bucketed_batches(preprocessor, texts, targets, batch_size, seed=None, width=
         targets: tuple of arrays `(num_examples, ...)`: labels, weights.
         batch_size: int.
         seed: optional int. Seed of the shuffle.
-        width: int. Word pieces between the ends of a range.
 
     Returns:
-        `tf.data.Dataset` of tuples of packed ids and targets, its cardinality set.
+        `BucketedBatches`.
     """
     parts = columns(texts)
     targets = _checked(targets, len(parts[0]))
     token_ids, segment_ids = _tokenize(preprocessor, parts)
-    lengths = token_ids.row_lengths().numpy()
-    boundaries = list(range(width + 1, int(lengths.max()) + 1, width))
-    counts = np.bincount(np.digitize(lengths, boundaries))
-    num_batches = int(np.ceil(counts / batch_size).sum())
+    if preprocessor.sequence_length is None:
+        limit = preprocessor.max_sequence_length
+        buckets = padded_length(token_ids.row_lengths(), limit)
+    else:
+        buckets = tf.fill([token_ids.nrows()], preprocessor.sequence_length)
+    num_examples = len(buckets)
+    target_tensors = tuple(map(tf.convert_to_tensor, targets))
+    pad_id = preprocessor.tokenizer.pad_id
 
-    def pad(token_ids, segment_ids, mask, targets):
-        return _join(
-            {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": mask},
-            targets,
-        )
+    def by_length(order):
+        order = tf.gather(order, tf.argsort(tf.gather(buckets, order), stable=True))
+        return tf.data.Dataset.from_tensor_slices(order).batch(batch_size)
 
-    dataset = tf.data.Dataset.from_tensor_slices((token_ids, segment_ids, targets))
-    dataset = dataset.shuffle(len(lengths), seed=seed, reshuffle_each_iteration=True)
-    dataset = dataset.map(
-        lambda ids, segments, targets: (ids, segments, tf.ones_like(ids), targets)
-    )
-    padding = tf.constant(preprocessor.tokenizer.pad_id, tf.int32)
-    specs = dataset.element_spec[3]
-    zeros = tf.nest.map_structure(lambda spec: tf.zeros([], spec.dtype), specs)
-    row = [preprocessor.sequence_length]
-    dataset = dataset.bucket_by_sequence_length(
-        lambda ids, *_: tf.size(ids),
-        boundaries,
-        [batch_size] * (len(boundaries) + 1),
-        padded_shapes=(row, row, row, tuple(spec.shape for spec in specs)),
-        padding_values=(padding, 0, 0, zeros),
-    )
-    return (
-        dataset.map(pad, num_parallel_calls=tf.data.AUTOTUNE)
-        .apply(tf.data.experimental.assert_cardinality(num_batches))
+    def rows(indices):
+        ids = tf.gather(token_ids, indices)
+        features = {
+            "token_ids": ids.to_tensor(pad_id),
+            "segment_ids": tf.gather(segment_ids, indices).to_tensor(),
+            "padding_mask": tf.ones_like(ids).to_tensor(),
+        }
+        length = preprocessor.sequence_length
+        if length is None:
+            length = tf.reduce_max(tf.gather(buckets, indices))
+        targets = tuple(tf.gather(one, indices) for one in target_tensors)
+        return join(_padded(features, length, pad_id), targets)
+
+    ascending = np.sort(buckets.numpy())
+    ends = range(batch_size, num_examples + batch_size, batch_size)
+    lengths = tuple(int(ascending[min(end, num_examples) - 1]) for end in ends)
+    dataset = tf.data.Dataset.range(num_examples)
+    dataset = dataset.shuffle(num_examples, seed=seed).batch(num_examples)
+    dataset = dataset.flat_map(by_length).shuffle(len(lengths), seed=seed)
+    dataset = (
+        dataset.map(rows, num_parallel_calls=tf.data.AUTOTUNE)
+        .apply(tf.data.experimental.assert_cardinality(len(lengths)))
         .prefetch(tf.data.AUTOTUNE)
     )
+    return BucketedBatches(dataset, lengths)
 
 
 def packed_dataset(preprocessor, dataset, batch_size):
@@ -167,20 +213,48 @@ def packed_dataset(preprocessor, dataset, batch_size):
             return element, None  # a pair
         return element[:1], element[1:]  # a text, labels
 
-    def pack(*element):
+    def pack_element(*element):
         parts, targets = split(*element)
-        return _join(_pack(preprocessor, parts), targets)
+        return join(pack(preprocessor, parts), targets)
 
-    return dataset.map(pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(
+    return dataset.map(pack_element, num_parallel_calls=tf.data.AUTOTUNE).prefetch(
         tf.data.AUTOTUNE
     )
 
 
-def _pack(preprocessor, parts):
-    return preprocessor(tuple(parts) if len(parts) == 2 else parts[0])
+def pack(preprocessor, parts):
+    """Packed ids of columns of texts, padded to `padded_length`.
+
+    Args:
+        preprocessor: `TextPreprocessor`.
+        parts: tuple of one or two string tensors `(batch_size,)`.
+
+    Returns:
+        dict of int32 tensors `(batch_size, sequence_length)`, as the encoder takes.
+    """
+    packed = preprocessor(tuple(parts) if len(parts) == 2 else parts[0])
+    if preprocessor.sequence_length is not None:
+        return packed
+    length = tf.shape(packed["token_ids"])[1]
+    length = padded_length(length, preprocessor.max_sequence_length)
+    return _padded(packed, length, preprocessor.tokenizer.pad_id)
 
 
-def _join(features, targets):
+def _padded(features, length, pad_id):
+    more = length - tf.shape(features["token_ids"])[1]
+    values = {"token_ids": pad_id}
+    padded = {
+        key: tf.pad(ids, [[0, 0], [0, more]], constant_values=values.get(key, 0))
+        for key, ids in features.items()
+    }
+    if isinstance(length, int):
+        for ids in padded.values():
+            ids.set_shape([None, length])
+    return padded
+
+
+def join(features, targets):
+    """What `fit` takes: features alone, or in a tuple before their targets."""
     return (features, *targets) if targets else features
 
 
@@ -201,9 +275,7 @@ def _tokenize(preprocessor, parts):
     """All texts as ragged `token_ids` and `segment_ids`."""
     chunks = []
     for start in range(0, len(parts[0]), PACK_CHUNK):
-        packed = _pack(
-            preprocessor, [part[start : start + PACK_CHUNK] for part in parts]
-        )
+        packed = preprocessor(tuple(part[start : start + PACK_CHUNK] for part in parts))
         mask = tf.cast(packed["padding_mask"], tf.bool)
         chunks.append(
             [

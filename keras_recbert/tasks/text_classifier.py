@@ -1,9 +1,11 @@
 """Classification of texts and pairs of texts."""
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_recbert.layers.common import check_positive
+from keras_recbert.tasks.fine_tuned_model import check_labels
 from keras_recbert.tasks.text_model import TextModel
 
 
@@ -18,9 +20,12 @@ class TextClassifier(TextModel):
         preprocessor: `TextPreprocessor`, or None for a model of packed ids only.
         num_classes: int. At least 2; by default the number of `label_names`, or 2.
         label_names: sequence of str, the class names in order of their ids; by
-            default `"0"`, `"1"`, ...
+            default the labels that `fit` finds, sorted, if they are words, else
+            `"0"`, `"1"`, ...
         pooling: `"first"`, the encoder's pooled output (BERT's way), or `"mean"`, the
-            mean of the outputs at real positions, which learns faster from scratch.
+            mean of the outputs at real positions. Default: see `TextModel`.
+        learning_rate: float. Highest learning rate of a `fit` that compiles by
+            itself. Default: see `TextModel`.
         dropout: float. Dropout rate before the head; the encoder's by default.
         freeze: what is not trained: `"embeddings"`, `"encoder"` (everything but the
             head), or an int n, the embeddings and the lowest n blocks.
@@ -44,7 +49,8 @@ class TextClassifier(TextModel):
         preprocessor=None,
         num_classes=None,
         label_names=None,
-        pooling="first",
+        pooling=None,
+        learning_rate=None,
         dropout=None,
         freeze=None,
         lora_rank=None,
@@ -59,6 +65,7 @@ class TextClassifier(TextModel):
                 "A classifier tells at least 2 classes apart. Received: "
                 f"num_classes={num_classes}. For one score use task='regressor'."
             )
+        has_label_names = label_names is not None
         if label_names is None:
             label_names = [str(index) for index in range(num_classes)]
         if len(set(label_names)) != num_classes or len(label_names) != num_classes:
@@ -71,6 +78,7 @@ class TextClassifier(TextModel):
             preprocessor,
             num_classes,
             pooling=pooling,
+            learning_rate=learning_rate,
             dropout=dropout,
             freeze=freeze,
             lora_rank=lora_rank,
@@ -79,19 +87,53 @@ class TextClassifier(TextModel):
         )
         self.num_classes = num_classes
         self.label_names = list(label_names)
+        self.has_label_names = has_label_names
 
     def _default_loss_and_metrics(self):
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         return loss, [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
 
-    def _is_label(self, label):
-        return label.dtype.kind in "biuf" and label in range(self.num_classes)
-
-    def _valid_labels(self):
-        return (
+    def _as_targets(self, labels, own_loss):
+        if labels.dtype.kind in "OSU":
+            return self._ids_of(labels)
+        if own_loss:
+            return labels
+        if labels.ndim == 2 and labels.shape[1] == self.num_classes:
+            is_one_hot = np.isin(labels, (0, 1)).all(1) & (labels.sum(1) == 1)
+            if not is_one_hot.all():
+                raise ValueError(
+                    "Rows of `y` must be one-hot: one 1 and else 0. Received: "
+                    f"{labels[~is_one_hot][0].tolist()} at index "
+                    f"{np.flatnonzero(~is_one_hot)[0]}. For shares of classes compile "
+                    "the model with CategoricalCrossentropy(from_logits=True)."
+                )
+            return labels.argmax(1)
+        ids = range(self.num_classes)
+        check_labels(
+            labels,
+            lambda label: (
+                np.ndim(label) == 0 and label.dtype.kind in "biuf" and label in ids
+            ),
             f"whole numbers from 0 to {self.num_classes - 1}, the positions of the "
-            f"classes in {self.label_names}"
+            f"classes in {self.label_names}, these names, or one-hot rows",
         )
+        return labels
+
+    def _ids_of(self, names):
+        """Positions of names of classes; the first labels name classes without."""
+        names = [n.decode() if isinstance(n, bytes) else n for n in names.tolist()]
+        found = sorted(set(map(str, names)))
+        if not self.has_label_names and len(found) == self.num_classes:
+            self.label_names, self.has_label_names = found, True
+        ids = {name: index for index, name in enumerate(self.label_names)}
+        for index, name in enumerate(names):
+            if name not in ids:
+                raise ValueError(
+                    f"`y` must hold the names of classes, {self.label_names}, or their "
+                    f"positions. Received: {name!r} at index {index}. Name the "
+                    "classes when the model is built: label_names=[...]."
+                )
+        return np.array([ids[name] for name in names])
 
     def answer(self, logits):
         """Probabilities and names: what the SavedModel gives.

@@ -4,6 +4,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_recbert.tasks.fine_tuned_model import check_labels
+from keras_recbert.tasks.squared_error import MeanRowSquaredError, RowSquaredError
 from keras_recbert.tasks.text_model import TextModel
 
 
@@ -17,7 +19,9 @@ class TextRegressor(TextModel):
         backbone: `RecBertBackbone`.
         preprocessor: `TextPreprocessor`, or None for a model of packed ids only.
         pooling: `"first"`, the encoder's pooled output (BERT's way), or `"mean"`, the
-            mean of the outputs at real positions, which learns faster from scratch.
+            mean of the outputs at real positions. Default: see `TextModel`.
+        learning_rate: float. Highest learning rate of a `fit` that compiles by
+            itself. Default: see `TextModel`.
         dropout: float. Dropout rate before the head; the encoder's by default.
         freeze: what is not trained: `"embeddings"`, `"encoder"` (everything but the
             head), or an int n, the embeddings and the lowest n blocks.
@@ -36,7 +40,8 @@ class TextRegressor(TextModel):
         self,
         backbone,
         preprocessor=None,
-        pooling="first",
+        pooling=None,
+        learning_rate=None,
         dropout=None,
         freeze=None,
         lora_rank=None,
@@ -48,6 +53,7 @@ class TextRegressor(TextModel):
             preprocessor,
             1,
             pooling=pooling,
+            learning_rate=learning_rate,
             dropout=dropout,
             freeze=freeze,
             lora_rank=lora_rank,
@@ -59,13 +65,16 @@ class TextRegressor(TextModel):
         return ops.squeeze(logits, axis=-1)
 
     def _default_loss_and_metrics(self):
-        return keras.losses.MeanSquaredError(), [keras.metrics.MeanSquaredError("mse")]
+        return RowSquaredError(), [MeanRowSquaredError("mse")]
 
-    def _is_label(self, label):
-        return label.dtype.kind in "biuf" and np.isfinite(label)
-
-    def _valid_labels(self):
-        return "finite numbers"
+    def _as_targets(self, labels, own_loss):
+        if labels.dtype.kind not in "biuf":
+            check_labels(labels, lambda label: False, "finite numbers")
+        if not own_loss:
+            check_labels(
+                labels, lambda label: np.isfinite(label).all(), "finite numbers"
+            )
+        return labels
 
     def answer(self, logits):
         """What the SavedModel gives: `scores`, float32 `(batch_size,)`."""

@@ -267,3 +267,29 @@ def test_each_weight_ends_as_its_own_average(cls):
     optimizer.finalize_variable_values([second])
     np.testing.assert_allclose(first, values[0], rtol=1e-6)
     np.testing.assert_allclose(second, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("cls", [AdamW, Adadelta])
+@pytest.mark.parametrize("accumulation", [None, 2])
+def test_clipping_adds_up_the_gradients_of_a_row_if_told_to(cls, accumulation):
+    norms = []
+
+    class Norms(cls):
+        def _clip_gradients(self, grads):
+            norms.append(float(tf.linalg.global_norm(grads)))
+            return super()._clip_gradients(grads)
+
+    rows = tf.IndexedSlices(tf.ones((2, 1)), tf.constant([1, 1]), tf.constant((3, 1)))
+    for sum_rows in (False, True):
+        table = keras.Variable(np.zeros((3, 1), "float32"))
+        optimizer = Norms(
+            sum_rows=sum_rows,
+            global_clipnorm=1.0,
+            gradient_accumulation_steps=accumulation,
+        )
+        for _ in range(accumulation or 1):
+            optimizer.apply([rows], [table])
+        assert optimizer.get_config()["sum_rows"] is sum_rows
+        assert np.flatnonzero(table.numpy()).tolist() == [1]
+    # Keras takes the gradient of 2 for two rows of 1; accumulated it is dense.
+    assert norms == pytest.approx([2.0 if accumulation else 2**0.5, 2.0])

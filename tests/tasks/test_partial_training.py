@@ -49,6 +49,7 @@ def small(name="bert_tiny", task="classifier", **overrides):
             "vocabulary": VOCABULARY,
             "max_sequence_length": 64,
             "dropout": 0.0,
+            "pooling": "first",
             **overrides,
         },
     )

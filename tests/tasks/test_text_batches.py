@@ -3,15 +3,21 @@ import pytest
 import tensorflow as tf
 from toy_texts import VOCABULARY, reviews
 
+from keras_recbert.tasks.text_batches import bucketed_batches as make_buckets
 from keras_recbert.tasks.text_batches import (
-    bucketed_batches,
     columns,
     is_packed,
     ordered_batches,
     packed_dataset,
+    padded_length,
 )
 from keras_recbert.text.text_preprocessor import TextPreprocessor
 from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
+
+
+def bucketed_batches(*args, **kwargs):
+    return make_buckets(*args, **kwargs).dataset
+
 
 KEYS = ("token_ids", "segment_ids", "padding_mask")
 
@@ -93,8 +99,31 @@ def test_one_very_long_text_does_not_pad_the_others(preprocessor):
     texts = ["good film"] * 15 + ["film " * 5000]
     batches = bucketed_batches(preprocessor, texts, (np.arange(16),), 8, seed=0)
     widths = sorted(features["token_ids"].shape[1] for features, _ in batches)
-    assert widths == [4, 4, 64]
-    assert int(batches.cardinality()) == 3
+    assert widths == [8, 64]
+    assert int(batches.cardinality()) == 2
+
+
+def test_lengths_are_few():
+    lengths = np.arange(1, 513)
+    padded = padded_length(lengths, 500).numpy()
+    assert np.all(padded >= np.minimum(lengths, 500))
+    assert np.all(padded[lengths > 8] < 1.25 * lengths[lengths > 8] + 8)
+    assert len(set(padded.tolist())) == 20
+    assert padded_length(9, 512) == 16
+    assert padded_length(9, 12) == 12  # no row exceeds the limit
+
+
+@pytest.mark.parametrize("batch_size", [1, 4, 7, 300])
+def test_every_epoch_has_as_many_batches_as_one_length_would_make(
+    preprocessor, batch_size
+):
+    texts, labels = varied(97)
+    made = make_buckets(preprocessor, texts, (labels,), batch_size, seed=0)
+    for _ in range(2):
+        shapes = [tuple(f["token_ids"].shape) for f, _ in made.dataset]
+        assert len(shapes) == -(-97 // batch_size)
+        assert sorted(length for _, length in shapes) == sorted(made.lengths)
+        assert sum(rows < batch_size for rows, _ in shapes) == (97 % batch_size > 0)
 
 
 def test_buckets_hold_less_padding_than_order(preprocessor):
@@ -176,7 +205,10 @@ def test_datasets_of_every_layout_are_packed(preprocessor):
             assert is_packed(packed)
             (batch,) = list(packed)
             features, *targets = batch if isinstance(batch, tuple) else (batch,)
-            np.testing.assert_array_equal(features["token_ids"], expected)
+            found, length = features["token_ids"].numpy(), expected.shape[1]
+            np.testing.assert_array_equal(found[:, :length], expected)
+            assert found.shape[1] == padded_length(length, 64)
+            assert not found[:, length:].any()
             assert len(targets) == num_targets
             assert all(len(target) == 6 for target in targets)
 
@@ -206,6 +238,6 @@ def test_a_fixed_length_gives_every_batch_its_shape(preprocessor):
     texts, labels = varied(23)
     fixed = TextPreprocessor(preprocessor.tokenizer, sequence_length=50)
     batches = bucketed_batches(fixed, texts, (labels,), 4, seed=0)
-    assert batches.element_spec[0]["token_ids"].shape == (None, 50)
+    assert batches.element_spec[0]["token_ids"].shape.as_list() == [None, 50]
     rows, _ = real_rows(batches)
     assert rows == expected_rows(fixed, texts)

@@ -1,3 +1,5 @@
+import inspect
+
 import keras
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from keras_recbert.tasks.fine_tuning_optimizer import (
 )
 from keras_recbert.tasks.loading import load_model
 from keras_recbert.tasks.optimizers import AdamW
+from keras_recbert.tasks.text_classifier import TextClassifier
 from keras_recbert.text.text_preprocessor import TextPreprocessor
 from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
 
@@ -51,6 +54,16 @@ def ids_of(model, texts):
 
 
 # Texts in every form -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["fit", "evaluate", "predict"])
+def test_arguments_stand_where_keras_has_them(method):
+    ours, theirs = (
+        list(inspect.signature(getattr(cls, method)).parameters)
+        for cls in (TextClassifier, keras.Model)
+    )
+    positional = [name for name in ours if name in theirs and name != "kwargs"]
+    assert positional == theirs[: len(positional)]
 
 
 def test_predict_takes_texts_in_every_form(classifier):
@@ -152,11 +165,11 @@ def test_fit_gives_the_same_weights_for_every_form():
     }
     untrained = tiny_model(dropout=0.0).get_weights()
     moved = max(map(largest_difference, expected, untrained))
-    assert moved > 5e-5  # six steps of up to 5e-5
+    assert moved > 3e-4  # six steps of up to 3e-4
     for form, make in forms.items():
         for a, b in zip(weights(make), expected, strict=True):
             # Adam divides by small numbers: rounding is not far from a step.
-            assert largest_difference(a, b) < 2e-6, form
+            assert largest_difference(a, b) < 1e-5, form
 
 
 def test_preprocessor_shows_the_ids(classifier):
@@ -205,6 +218,63 @@ def test_another_seed_gives_other_weights():
     assert largest_difference(kernels[0], kernels[2]) > 1e-3
 
 
+class Batches(keras.utils.PyDataset):
+    """Pairs of TEXTS with their labels, eight at a time."""
+
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, index):
+        rows = slice(8 * index, 8 * index + 8)
+        return (TEXTS[rows], TEXTS[rows]), LABELS[rows]
+
+
+def generated(batch_size=8):
+    for start in range(0, len(TEXTS), batch_size):
+        rows = slice(start, start + batch_size)
+        yield np.array(TEXTS[rows]), LABELS[rows]
+
+
+def test_fit_takes_every_form_that_keras_takes():
+    names = np.array(["bad", "good"])[LABELS]
+    forms = {
+        "ids": {"x": TEXTS, "y": LABELS},
+        "names": {"x": TEXTS, "y": names},
+        "list of names": {"x": TEXTS, "y": names.tolist()},
+        "one-hot": {"x": TEXTS, "y": np.eye(2)[LABELS]},
+        "generator": {"x": generated()},
+    }
+    weights = {}
+    for form, data in forms.items():
+        model = tiny_model(dropout=0.0, label_names=["bad", "good"])
+        model.compile_for_fine_tuning(3, learning_rate=1e-2)
+        model.fit(**data, batch_size=8, shuffle=False, **QUIET)
+        weights[form] = model.head.kernel.numpy()
+    for form, kernel in weights.items():
+        assert_close(kernel, weights["ids"], 1e-5, form)
+
+    model = tiny_model()
+    history = model.fit(Batches(), epochs=2, validation_data=Batches(), **QUIET)
+    assert int(model.optimizer.iterations) == 6
+    assert len(history.history["val_loss"]) == 2
+    assert model.num_texts == 2
+
+
+def test_the_first_labels_name_the_classes():
+    model = tiny_model(label_names=None)
+    model.fit(TEXTS[:2], ["no", "yes"], **QUIET)
+    assert model.label_names == ["no", "yes"]
+    with pytest.raises(ValueError, match=r"\['no', 'yes'\].*Received: 'maybe'"):
+        model.fit(TEXTS[:2], ["no", "maybe"], **QUIET)
+
+
+def test_validation_split_takes_the_last_examples():
+    model = tiny_model(dropout=0.0)
+    history = model.fit(TEXTS, LABELS, validation_split=0.25, **QUIET).history
+    expected = model.evaluate(TEXTS[18:], LABELS[18:], **QUIET)
+    assert history["val_loss"] == pytest.approx([expected[0]], abs=1e-5)
+
+
 def test_validation_data_may_be_texts_or_a_dataset():
     model = tiny_model()
     history = model.fit(
@@ -245,7 +315,7 @@ def test_schedule_rises_and_falls_linearly(total_steps, fraction):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((0, 10), "`learning_rate` must be above 0. Received: 0"),
+        ((0, 10), "`learning_rate` must be above 0 and finite. .*learning_rate=0"),
         ((1e-3, 0), "`total_steps` must be at least 1. Received: 0"),
         ((1e-3, 10, 1.5), r"`warmup_fraction` must be in \[0, 1\]. Received: 1.5"),
     ],
@@ -314,9 +384,62 @@ def test_each_fit_of_an_uncompiled_model_has_a_schedule_of_its_own():
         TEXTS, LABELS, batch_size=8, epochs=2, shuffle=False, callbacks=[seen], **QUIET
     )
     assert model.optimizer is not first
-    expected = [float(WarmupLinearDecay(5e-5, 2)(step)) for step in range(2)]
-    expected += [float(WarmupLinearDecay(5e-5, 6)(step)) for step in range(6)]
+    expected = [float(WarmupLinearDecay(3e-4, 2)(step)) for step in range(2)]
+    expected += [float(WarmupLinearDecay(3e-4, 6)(step)) for step in range(6)]
     assert seen.rates == pytest.approx(expected)
+
+
+def test_the_rule_is_printed_and_can_be_overruled(capsys):
+    model, seen = tiny_model(), LearningRates()
+    model.fit(TEXTS, LABELS, batch_size=12, shuffle=False, verbose=2)
+    printed = capsys.readouterr().out
+    assert printed.count("learning rate 0.0003, 2 steps, rising and falling; mean") == 1
+    assert "from random weights" in printed
+    model.fit(TEXTS, LABELS, learning_rate=1e-2, callbacks=[seen], **QUIET)
+    assert seen.rates == pytest.approx([1e-2])
+    model.fit(TEXTS, LABELS, callbacks=[seen], **QUIET)
+    assert seen.rates[1:] == pytest.approx([3e-4])
+    other = tiny_model(learning_rate=2e-3, pooling="first")
+    other.fit(TEXTS, LABELS, callbacks=[seen], **QUIET)
+    assert seen.rates[2:] == pytest.approx([2e-3])
+    assert other.pooling == "first"
+
+
+def test_steps_that_nobody_counted_are_counted():
+    model, seen = tiny_model(), LearningRates()
+    model.compile_for_fine_tuning(learning_rate=1e-3, warmup_fraction=0.0)
+    for _ in range(2):
+        model.fit(TEXTS, LABELS, batch_size=12, callbacks=[seen], **QUIET)
+    assert seen.rates == pytest.approx([1e-3, 5e-4] * 2)
+    dataset = slices(TEXTS, LABELS).batch(8).filter(lambda *_: True)
+    model.fit(dataset, callbacks=[seen], **QUIET)  # of unknown length
+    # The fourth finds no batch.
+    assert seen.rates[4:] == pytest.approx([1e-5, 2e-5, 3e-5, 4e-5])
+    model.fit(dataset.repeat(), steps_per_epoch=3, callbacks=[seen], **QUIET)
+    assert seen.rates[8:] == pytest.approx([1e-3, 2e-3 / 3, 1e-3 / 3])
+
+
+def test_a_rate_cannot_beat_what_the_model_was_compiled_with():
+    model = tiny_model()
+    model.compile_for_fine_tuning(4)
+    with pytest.raises(ValueError, match="compiled already.*learning_rate=0.1"):
+        model.fit(TEXTS, LABELS, learning_rate=0.1)
+
+
+def test_a_file_holds_no_optimizer_of_the_recipe(tmp_path):
+    model = tiny_model()
+    model.save(tmp_path / "new.keras")
+    model.fit(TEXTS, LABELS, **QUIET)
+    model.save(tmp_path / "recipe.keras")
+    model.compile(keras.optimizers.SGD(0.5), loss="sparse_categorical_crossentropy")
+    model.fit(TEXTS, LABELS, **QUIET)
+    model.save(tmp_path / "own.keras")
+    new, recipe, own = (
+        (tmp_path / f"{name}.keras").stat().st_size for name in ("new", "recipe", "own")
+    )
+    assert recipe < 1.1 * new
+    assert own < 1.1 * new
+    assert int(load_model(tmp_path / "own.keras").optimizer.iterations) == 1
 
 
 def test_fit_keeps_what_the_model_was_compiled_with():
@@ -365,6 +488,7 @@ def test_saved_classifier_is_whole_and_learns_again(classifier, tmp_path):
     assert loaded.num_texts == 1
     assert loaded.head_dropout == 0.1
     assert loaded.pooling == "mean"
+    assert loaded.backbone.started_from == "preset"  # not random weights
     odd = ["Good FILMS!", "", "unheard of"]
     for key, ids in ids_of(classifier, odd).items():
         np.testing.assert_array_equal(ids_of(loaded, odd)[key], ids)
@@ -448,10 +572,17 @@ def test_texts_need_a_vocabulary():
         (["a", "x"], None, ValueError, "`y` must hold the labels.*Received: None"),
         (
             ["a", "x"],
-            ["good", "bad"],
+            ["good", "poor"],
             ValueError,
-            "`y` must hold whole numbers from 0 to 1.*Received: 'good' at index 0",
+            "`y` must hold the names of classes.*Received: 'poor' at index 1",
         ),
+        (
+            ["a", "x"],
+            [[0, 1], [0.5, 0.5]],
+            ValueError,
+            r"one-hot.*Received: \[0.5, 0.5\] at index 1",
+        ),
+        (["a", "x"], [[0, 1, 0]] * 2, ValueError, r"from 0 to 1.*Received: \[0, 1, 0"),
         (
             ["a", "x"],
             [0, 2],
@@ -486,18 +617,10 @@ def test_datasets_to_learn_from_need_labels(classifier):
             classifier.fit(TEXTS, LABELS, validation_data=dataset)
 
 
-def test_validation_split_is_refused_for_texts(classifier):
-    with pytest.raises(ValueError, match="`validation_split` needs packed ids"):
-        classifier.fit(TEXTS, LABELS, validation_split=0.2)
-
-
-def test_unknown_number_of_batches_needs_steps():
-    model = tiny_model()
-    dataset = slices(TEXTS, LABELS).batch(8).filter(lambda *_: True)
-    with pytest.raises(ValueError, match="batches .*unknown. Pass steps_per_epoch"):
-        model.fit(dataset)
-    model.fit(dataset.repeat(), steps_per_epoch=3, **QUIET)
-    assert int(model.optimizer.iterations) == 3
+def test_an_impossible_validation_split_is_refused(classifier):
+    for split in (1.0, -0.1, 0.99):
+        with pytest.raises(ValueError, match="`validation_split` "):
+            classifier.fit(TEXTS, LABELS, validation_split=split)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,340 @@
+"""Training, scoring and asking a model of texts by the methods of Keras."""
+
+import contextlib
+import dataclasses
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_recbert.ops.implementation import compiling
+from keras_recbert.tasks.compiling import compiling_where_it_pays
+from keras_recbert.tasks.fine_tuning_defaults import fine_tuning_defaults
+from keras_recbert.tasks.fine_tuning_optimizer import (
+    LayerwiseAdamW,
+    fine_tuning_optimizer,
+)
+from keras_recbert.tasks.model_inputs import (
+    DEFAULT_BATCH_SIZE,
+    model_inputs,
+    need_preprocessor,
+    split_examples,
+)
+from keras_recbert.tasks.partial_training import learning_rate_factors
+from keras_recbert.tasks.text_batches import columns, is_packed, pack
+from keras_recbert.tasks.text_streams import is_stream
+
+UNKNOWN_WARMUP_STEPS = 100  # of a run whose number of steps nobody knows
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """What `compile_for_fine_tuning` was called with.
+
+    Args:
+        total_steps: int; None where each `fit` counts its own.
+        optimizer_arguments: dict.
+    """
+
+    total_steps: int | None
+    optimizer_arguments: dict
+
+
+class FineTunedModel(keras.Model):
+    """`fit`, `evaluate` and `predict` for texts; `TextModel` says what they take.
+
+    A subclass has `backbone`, `preprocessor`, `learning_rate`, `pooling` and
+    `layerwise_decay`.
+    """
+
+    num_texts = 1  # texts an example has; noticed by `fit`, used by the export
+
+    @property
+    def _recipe(self):
+        """`Recipe` of the optimizer; None of one that is the user's own."""
+        return getattr(self._unwrapped_optimizer(), "recipe", None)
+
+    def _unwrapped_optimizer(self):
+        """The optimizer or None; in float16 Keras puts another one around it."""
+        optimizer = getattr(self, "optimizer", None)
+        return getattr(optimizer, "inner_optimizer", optimizer)
+
+    def _default_loss_and_metrics(self):
+        """Loss and metrics of the task."""
+        raise NotImplementedError
+
+    def compile_for_fine_tuning(self, total_steps=None, **optimizer_arguments):
+        """Compiles with BERT's recipe and the task's loss and metrics.
+
+        Args:
+            total_steps: int. Optimizer steps of the whole run: the schedule is kept by
+                each `fit` that follows, and they share its steps. By default each
+                `fit` counts its own steps and has a schedule of its own.
+            **optimizer_arguments: `learning_rate`, by default that of the model;
+                `warmup_fraction`, `weight_decay` of `fine_tuning_optimizer`.
+        """
+        self._compile(Recipe(total_steps, optimizer_arguments), total_steps or 1)
+
+    def _compile(self, recipe, total_steps, **arguments):
+        arguments = {
+            "learning_rate": self.learning_rate,
+            **recipe.optimizer_arguments,
+            **arguments,
+        }
+        if self.layerwise_decay is not None:
+            factors = learning_rate_factors(self, self.layerwise_decay)
+            arguments["rate_factors"] = factors
+        loss, metrics = self._default_loss_and_metrics()
+        optimizer = fine_tuning_optimizer(total_steps, **arguments)
+        optimizer.recipe = recipe
+        # Its schedule has run out when a model is saved: `get_compile_config` leaves
+        # it out, and a file need not hold its state.
+        optimizer.save_own_variables = _save_nothing
+        self.compile(optimizer, loss=loss, weighted_metrics=metrics)
+
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size=None,
+        epochs=1,
+        verbose="auto",
+        callbacks=None,
+        validation_split=0.0,
+        validation_data=None,
+        shuffle=True,
+        class_weight=None,
+        sample_weight=None,
+        initial_epoch=0,
+        steps_per_epoch=None,
+        *,
+        learning_rate=None,
+        seed=None,
+        **kwargs,
+    ):
+        """As `keras.Model.fit`, for texts too.
+
+        Args:
+            x: texts, pairs, packed ids, or batches of them: a `tf.data.Dataset`, a
+                generator or a `keras.utils.PyDataset`.
+            y: labels `(num_examples,)`; part of `x` when that gives batches. Of a
+                classifier class ids, names of classes, or one-hot rows.
+            validation_split: float. Part of the examples, the last ones, to validate
+                on.
+            validation_data: tuple `(x, y)` or `(x, y, sample_weight)`, or batches.
+            learning_rate: float. Highest learning rate; by default the model's. For
+                a model that was not compiled with something else.
+            seed: optional int. Seed of the order of the examples.
+            Others: see `keras.Model.fit`.
+
+        Raises:
+            ValueError: if texts come without a vocabulary, are no strings, or do
+                not match the labels in number; if the model was compiled with an
+                optimizer that knows nothing of its `layerwise_decay`, or of
+                `learning_rate`.
+        """
+        self._check_optimizer(learning_rate)
+        is_array = not isinstance(x, tf.data.Dataset) and not is_stream(x)
+        if validation_split and is_array and not is_packed(x):
+            need_preprocessor(self.preprocessor)
+            y = self._read_labels(y)
+            (x, y, sample_weight), validation_data = split_examples(
+                x, y, sample_weight, validation_split
+            )
+            validation_split = 0.0
+        inputs = self._model_inputs(x, y, sample_weight, batch_size, shuffle, seed)
+        if inputs.num_texts is not None:
+            self.num_texts = inputs.num_texts
+        if validation_data is not None:
+            validation_data = self._validation(validation_data, batch_size)
+        steps = steps_per_epoch or inputs.num_batches
+        if not self.compiled or self._recipe is not None:
+            self._use_recipe(steps and steps * (epochs - initial_epoch), learning_rate)
+            if verbose:
+                self._print_recipe()
+        with self._compiling(inputs, batch_size, epochs - initial_epoch, verbose):
+            return super().fit(
+                inputs.x,
+                inputs.y,
+                batch_size=inputs.batch_size,
+                epochs=epochs,
+                verbose=verbose,
+                callbacks=callbacks,
+                validation_split=validation_split,
+                validation_data=validation_data,
+                shuffle=shuffle and is_array and is_packed(x),
+                class_weight=class_weight,
+                sample_weight=inputs.sample_weight,
+                initial_epoch=initial_epoch,
+                steps_per_epoch=steps_per_epoch,
+                **kwargs,
+            )
+
+    def evaluate(
+        self,
+        x=None,
+        y=None,
+        batch_size=None,
+        verbose="auto",
+        sample_weight=None,
+        **kwargs,
+    ):
+        """As `keras.Model.evaluate`, for texts too. Arguments as for `fit`."""
+        if not self.compiled:
+            self.compile_for_fine_tuning()
+        inputs = self._model_inputs(x, y, sample_weight, batch_size)
+        with compiling(False):
+            return super().evaluate(
+                inputs.x,
+                inputs.y,
+                batch_size=inputs.batch_size,
+                verbose=verbose,
+                sample_weight=inputs.sample_weight,
+                **kwargs,
+            )
+
+    def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
+        """As `keras.Model.predict`, for texts too.
+
+        Texts that make one batch are answered at once, without a progress bar.
+
+        Args:
+            x: texts, pairs, batches of them as for `fit`, or packed ids.
+
+        Returns:
+            float32 array of logits, one row an example, in order.
+        """
+        with compiling(False):
+            if not (is_packed(x) or is_stream(x) or isinstance(x, tf.data.Dataset)):
+                need_preprocessor(self.preprocessor)
+                parts = columns(x)
+                one_batch = len(parts[0]) <= (batch_size or DEFAULT_BATCH_SIZE)
+                replicas = self.distribute_strategy.num_replicas_in_sync
+                if one_batch and steps is None and not callbacks and replicas == 1:
+                    return self.predict_on_batch(pack(self.preprocessor, parts))
+            inputs = model_inputs(self.preprocessor, None, x, batch_size=batch_size)
+            return super().predict(
+                inputs.x, inputs.batch_size, verbose, steps, callbacks
+            )
+
+    def get_compile_config(self):
+        """Nothing for the recipe: its schedule has run out when a model is saved."""
+        return None if self._recipe is not None else super().get_compile_config()
+
+    def _use_recipe(self, total_steps, learning_rate):
+        """Compiles for a `fit`, unless the whole run was announced.
+
+        Args:
+            total_steps: int; None if nobody knows: the rate then rises and stays.
+            learning_rate: float, or None for the model's.
+        """
+        recipe = self._recipe or Recipe(None, {})
+        if recipe.total_steps is not None:
+            return
+        arguments = {} if learning_rate is None else {"learning_rate": learning_rate}
+        if total_steps is None:
+            arguments |= {"warmup_fraction": 1.0, "decay": False}
+            total_steps = UNKNOWN_WARMUP_STEPS
+        self._compile(recipe, total_steps, **arguments)
+
+    def _print_recipe(self):
+        schedule = self.optimizer._learning_rate
+        steps = (
+            f"{schedule.total_steps:,} steps, rising and falling"
+            if schedule.decay
+            else f"rising for {schedule.total_steps:,} steps, then constant"
+        )
+        start = fine_tuning_defaults(self.backbone).start
+        print(
+            f"{self.backbone.name} from {start}: learning rate "
+            f"{schedule.learning_rate:g}, {steps}; {self.pooling} pooling. "
+            "(fit(learning_rate=...), build(pooling=...))",
+            flush=True,
+        )
+
+    def _compiling(self, inputs, batch_size, epochs, verbose):
+        """A scope in which what pays is compiled; says so before it is."""
+        if inputs.lengths is None:
+            return contextlib.nullcontext()  # the caller may know better
+        batch_size = batch_size or DEFAULT_BATCH_SIZE
+        lengths = inputs.lengths * epochs
+        return compiling_where_it_pays(self.backbone, batch_size, lengths, verbose)
+
+    def _check_optimizer(self, learning_rate=None):
+        if not self.compiled:
+            return
+        announced = self._recipe is None or self._recipe.total_steps is not None
+        if learning_rate is not None and announced:
+            raise ValueError(
+                "`learning_rate` is of the recipe that `fit` compiles with, and this "
+                f"model is compiled already. Received: learning_rate={learning_rate}. "
+                "Pass it to `compile` or `compile_for_fine_tuning`."
+            )
+        if self.layerwise_decay is None:
+            return
+        optimizer = self._unwrapped_optimizer()
+        if not isinstance(optimizer, LayerwiseAdamW):
+            raise ValueError(
+                "This model was built with a `layerwise_decay`, which the optimizer "
+                "that it was compiled with does not follow. Received: "
+                f"layerwise_decay={self.layerwise_decay}, "
+                f"optimizer={type(optimizer).__name__}. Use "
+                "`compile_for_fine_tuning`, or build the model without."
+            )
+
+    def _read_labels(self, y):
+        """Labels as the loss takes them.
+
+        Raises:
+            ValueError: if there are none, or the loss cannot read them.
+        """
+        if y is None:
+            raise ValueError(
+                "`y` must hold the labels, (num_examples,). Received: None. `predict` "
+                "needs no labels."
+            )
+        own_loss = self.compiled and self._recipe is None
+        return self._as_targets(np.asarray(y), own_loss)
+
+    def _as_targets(self, labels, own_loss):
+        """Labels of any form as the loss takes them.
+
+        Args:
+            labels: array.
+            own_loss: bool. The loss is the user's, who knows what it takes.
+        """
+        raise NotImplementedError
+
+    def _model_inputs(self, x, y, sample_weight, batch_size, shuffle=False, seed=None):
+        return model_inputs(
+            self.preprocessor,
+            self._read_labels,
+            x,
+            y,
+            sample_weight,
+            batch_size,
+            shuffle,
+            seed,
+        )
+
+    def _validation(self, data, batch_size):
+        if isinstance(data, tf.data.Dataset) or is_stream(data):
+            return self._model_inputs(data, None, None, batch_size).x
+        x, y, *weights = data
+        inputs = self._model_inputs(x, y, *(weights or [None]), batch_size)
+        if is_packed(x):
+            return (x, inputs.y, *weights)
+        return inputs.x
+
+
+def _save_nothing(store):
+    """What `save` writes of an optimizer that no file restores."""
+
+
+def check_labels(labels, is_valid, valid):
+    """Raises `ValueError` for the first of `labels` that is not `is_valid`."""
+    for index, label in enumerate(labels):
+        if not is_valid(label):
+            raise ValueError(
+                f"`y` must hold {valid}. Received: {label.tolist()!r} at index {index}."
+            )

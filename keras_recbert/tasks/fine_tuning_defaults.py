@@ -1,0 +1,48 @@
+"""How a model is fine-tuned by default: one rule for Python, recipes and flags."""
+
+import dataclasses
+
+from keras_recbert.convert.checkpoint import POOLER
+
+
+@dataclasses.dataclass(frozen=True)
+class FineTuningDefaults:
+    """What follows from the weights that a model starts from.
+
+    Args:
+        start: str. What it starts from, in words.
+        learning_rate: float. Highest learning rate.
+        pooling: str. What the head reads, see `TextModel`.
+    """
+
+    start: str
+    learning_rate: float
+    pooling: str
+
+
+# By `started_from` of the encoder.
+DEFAULTS = {
+    # The mean of all outputs learns faster than a first token that nothing was
+    # trained to fill.
+    None: FineTuningDefaults("random weights", 3e-4, "mean"),
+    # A small encoder, trained for a short time: it still has far to go.
+    "preset": FineTuningDefaults("a preset of keras_recbert", 3e-4, "mean"),
+    # Devlin et al. 2018, section 4.1 and appendix A.3 (2e-5 to 5e-5).
+    "bert": FineTuningDefaults("a pretrained BERT", 5e-5, "first"),
+}
+
+
+def fine_tuning_defaults(backbone):
+    """The defaults of a task model on an encoder.
+
+    Args:
+        backbone: `RecBertBackbone`.
+
+    Returns:
+        `FineTuningDefaults`. A BERT that came without a pooler is read by its mean.
+    """
+    defaults = DEFAULTS[backbone.started_from]
+    report = backbone.weights_report
+    if report is not None and any(path in report.new for path in POOLER):
+        return dataclasses.replace(defaults, pooling="mean")
+    return defaults

@@ -1,0 +1,20 @@
+import numpy as np
+import pytest
+
+from keras_recbert.tasks.squared_error import MeanRowSquaredError, RowSquaredError
+
+LABELS, SCORES = np.array([1.0, 2.0, 5.0]), np.array([1.5, 0.0, 5.0], "float32")
+SQUARES = np.array([0.25, 4.0, 0.0])
+
+
+@pytest.mark.parametrize("weights", [None, [1.0, 0.0, 3.0], [0.0, 0.0, 2.0]])
+def test_rows_are_weighed(weights):
+    given = None if weights is None else np.array(weights, "float32")
+    loss = RowSquaredError()(LABELS, SCORES, given)
+    metric = MeanRowSquaredError("mse")
+    metric.update_state(LABELS, SCORES, given)
+    weights = np.ones(3) if weights is None else given
+    # As Keras: the loss is divided by the rows, the metric by their weights.
+    assert float(loss) == pytest.approx(np.sum(SQUARES * weights) / 3)
+    expected = np.average(SQUARES, weights=weights)
+    assert float(metric.result()) == pytest.approx(expected)
