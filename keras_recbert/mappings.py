@@ -1,11 +1,18 @@
 """Dataclasses from mappings, such as YAML files hold. Imports no TensorFlow."""
 
 import dataclasses
+import math
 import pathlib
+import reprlib
 import types
 import typing
 
 from keras_recbert.models.registry import nearest
+
+MOST_VALUES = 10_000  # of a recipe; a few aliases of aliases make billions
+SHORT = reprlib.Repr()  # of a value in a message: whole but for what nobody reads
+SHORT.maxstring = SHORT.maxother = 200
+SHORT.maxlist = SHORT.maxdict = 20
 
 
 def read_yaml(path):
@@ -13,7 +20,8 @@ def read_yaml(path):
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: naming the file, and the line if it is no YAML.
+        ValueError: naming the file, and the line if it is no YAML; if aliases make
+            more of it than any recipe has.
     """
     import yaml
 
@@ -22,15 +30,44 @@ def read_yaml(path):
         is_folder = " It is a folder." if path.is_dir() else ""
         raise FileNotFoundError(f"There is no recipe {path}.{is_folder}")
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        if _count(yaml.compose(text, yaml.SafeLoader), {}) > MOST_VALUES:
+            raise ValueError(
+                f"{path}: aliases (*name) make more than {MOST_VALUES:,} values of it. "
+                "Write the values out."
+            )
+        values = yaml.safe_load(text)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: not UTF-8: {error}.") from error
+    except RecursionError as error:
+        raise ValueError(f"{path}: nested too deeply for a recipe.") from error
     except yaml.YAMLError as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"{path}: not valid YAML: {reason}.") from error
     if not isinstance(values, dict):
         raise ValueError(f"{path}: a recipe is a mapping of keys to values.")
     return values
+
+
+def _count(node, counts):
+    """Values that a YAML node stands for, with those of its aliases.
+
+    Args:
+        node: node that `yaml.compose` gives, or None.
+        counts: dict of the nodes that were counted; one that is being counted has
+            infinitely many.
+    """
+    if id(node) in counts:
+        return counts[id(node)]
+    counts[id(node)] = math.inf
+    children = getattr(node, "value", None)
+    children = children if isinstance(children, list) else []
+    total = 1
+    for child in children:
+        pair = child if isinstance(child, tuple) else (child,)
+        total += sum(_count(one, counts) for one in pair)
+    counts[id(node)] = total
+    return total
 
 
 def from_mapping(cls, values, where):
@@ -55,7 +92,7 @@ def from_mapping(cls, values, where):
         if not _is_of(value, fields[key].type):
             raise ValueError(
                 f"{where}: `{key}` must be of type {_type_name(fields[key].type)}. "
-                f"Received: {value!r} of type {type(value).__name__}."
+                f"Received: {SHORT.repr(value)} of type {type(value).__name__}."
                 + (
                     " YAML reads 3.0e-4 as a number, 3e-4 as a string."
                     if isinstance(value, str) and "e" in value

@@ -88,12 +88,17 @@ def find_environments(keys, pythons, folder, install=False, say=print):
         RuntimeError: if an installation fails.
     """
     found, missing = {}, {}
+    # Those that nothing needs, too: whoever names one expects it to be used.
+    named = {
+        key: _check_named(python, PEERS[key])
+        for key, python in pythons.items()
+        if python is not None
+    }
     for key in keys:
         peer = PEERS[key]
-        named = pythons.get(key)
         made = environment_python(folder, key)
-        if named is not None:
-            found[key] = _check_named(named, peer)
+        if key in named:
+            found[key] = named[key]
         elif not _lacks(sys.executable, peer):
             found[key] = sys.executable
         elif made.is_file() and not _lacks(made, peer):

@@ -3,18 +3,13 @@
 import pathlib
 
 from keras_recbert.benchmark.growth import lines
+from keras_recbert.extras import check_installed
 from keras_recbert.folders import new_file
 
 
 def check_matplotlib():
     """Raises `ImportError`, saying the way out, if matplotlib is not installed."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            "recbert benchmark draws with matplotlib: "
-            'pip install "keras_recbert[benchmark]".'
-        ) from error
+    check_installed("Drawing what was measured", "benchmark", "matplotlib")
 
 
 def save_pictures(output_dir, header, results):

@@ -19,7 +19,7 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2
 from keras_recbert.benchmark.comparisons import parse_shape
 from keras_recbert.benchmark.progress import Progress
 from keras_recbert.builder import encoder_arguments
-from keras_recbert.folders import new_file
+from keras_recbert.folders import check_file, new_file
 from keras_recbert.layers.common import check_positive
 from keras_recbert.models.backbone import RecBertBackbone
 from keras_recbert.ops.implementation import accelerators
@@ -145,12 +145,7 @@ def profile(
             f"Received: precision={precision!r}."
         )
     if csv_file is not None:
-        csv_file = pathlib.Path(csv_file)
-        if not csv_file.parent.is_dir() or csv_file.is_dir():
-            raise FileNotFoundError(
-                "`csv_file` must be a file in a folder that exists. "
-                f"Received: {csv_file}."
-            )
+        check_file(csv_file)
     if accelerators():
         raise ValueError(
             f"Only ops of a CPU are profiled, and there is {accelerators()}. Hide "

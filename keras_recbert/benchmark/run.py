@@ -23,6 +23,7 @@ from keras_recbert.benchmark.report import (
     save_text,
 )
 from keras_recbert.benchmark.worker_process import Worker
+from keras_recbert.folders import check_place
 from keras_recbert.models.registry import get_card, nearest
 
 ROUNDS, QUICK_ROUNDS = 7, 3
@@ -102,9 +103,12 @@ def benchmark(
             get_card(model)
             _check_weights(weights)
             lines = _read_texts(texts, QUICK_TEXTS if quick else TEXTS)
+    if not str(output_dir):
+        raise ValueError("--output-dir is an empty path. Name a folder.")
     output_dir = pathlib.Path(output_dir)
     if output_dir.exists() and not output_dir.is_dir():
         raise ValueError(f"--output-dir must be a folder. {output_dir} is a file.")
+    check_place(output_dir)
 
     progress = Progress()
     keys = dict.fromkeys(
@@ -192,8 +196,13 @@ def _read_texts(path, most):
     path = pathlib.Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"--texts must be a file, one text a line: {path}.")
-    with path.open(encoding="utf-8") as file:
-        lines = [line.strip() for line in file]
+    try:
+        lines = [line.strip() for line in path.read_text("utf-8").splitlines()]
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"--texts must be UTF-8. {path} is not: {error}. Convert it, such as with "
+            "iconv -f latin1 -t utf8."
+        ) from None
     lines = [line for line in lines if line][:most]
     if not lines:
         raise ValueError(f"--texts must hold a text a line. {path} is empty.")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from keras_recbert.data.glue_tasks import GLUE_TASKS, GlueTask, get_task
+from keras_recbert.extras import check_installed
 
 CLASSIFICATION_METRICS = ("accuracy", "f1", "matthews")
 REGRESSION_METRICS = ("pearson", "spearman")
@@ -133,25 +134,22 @@ def _check_scores(metric, labels, predictions):
         )
 
 
+def check_metrics():
+    """Raises `ImportError`, saying the way out, without what GLUE's scores need."""
+    check_installed("Scoring GLUE", "train", "sklearn", "scipy")
+
+
 def _sklearn_metrics():
-    try:
-        import sklearn.metrics
-    except ImportError as error:
-        raise ImportError(
-            "GLUE's scores need scikit-learn and SciPy: "
-            'pip install "keras_recbert[train]".'
-        ) from error
+    check_metrics()
+    import sklearn.metrics
+
     return sklearn.metrics
 
 
 def _scipy_stats():
-    try:
-        import scipy.stats
-    except ImportError as error:
-        raise ImportError(
-            "GLUE's scores need scikit-learn and SciPy: "
-            'pip install "keras_recbert[train]".'
-        ) from error
+    check_metrics()
+    import scipy.stats
+
     return scipy.stats
 
 

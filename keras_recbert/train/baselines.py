@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from keras_recbert.extras import check_installed
+
 
 def majority_accuracy(train_labels, dev_labels):
     """Accuracy of always guessing the commonest training label.
@@ -32,15 +34,10 @@ def bag_of_words_accuracy(train_texts, train_labels, dev_texts, dev_labels):
     Raises:
         ImportError: if scikit-learn is not installed.
     """
-    try:
-        from sklearn.feature_extraction.text import TfidfVectorizer
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.pipeline import make_pipeline
-    except ImportError as error:
-        raise ImportError(
-            "The bag-of-words baseline needs scikit-learn: "
-            'pip install "keras_recbert[train]".'
-        ) from error
+    check_installed("The bag-of-words baseline", "train", "sklearn")
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
 
     baseline = make_pipeline(
         TfidfVectorizer(sublinear_tf=True), LogisticRegression(max_iter=1000)

@@ -17,7 +17,8 @@ class DevScores(keras.callbacks.Callback):
     and the callbacks after this one find them. Put it first.
 
     Args:
-        splits: dict of split name to `(batches, labels)`.
+        splits: dict of split name to `(batches, labels)`. The batches may end with
+            rows that have no label.
         metrics: sequence of metric names.
     """
 
@@ -28,7 +29,7 @@ class DevScores(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         for split, (batches, labels) in self.splits.items():
-            logits = self.model.predict(batches, verbose=0)
+            logits = self.model.predict(batches, verbose=0)[: len(labels)]
             logs[f"{split}_loss"] = float(self.model.loss(labels, logits))
             predictions = class_ids(logits) if logits.ndim == 2 else logits
             for name, score in glue_scores(self.metrics, labels, predictions).items():
@@ -36,28 +37,23 @@ class DevScores(keras.callbacks.Callback):
 
 
 class EpochLogs(keras.callbacks.Callback):
-    """Keeps the logs of all epochs in a CSV file, across a stop too.
+    """Keeps the logs of all epochs, and in a CSV file, across a stop too.
 
     `keras.callbacks.CSVLogger` adds a column `val_...` for every score, and does not
-    read back what it wrote before a stop. Put this one before what keeps them.
+    know what was before a stop. Put this one before what keeps them.
 
     Args:
         path: path of the CSV, one row an epoch; written whole, then renamed.
-        epochs_done: int. Epochs before the stop; that many rows are read back.
+        history: optional dict of the epochs before the stop; added to.
 
     Attributes:
         history: dict of name to list of float, one an epoch.
-
-    Raises:
-        ValueError: if the file lacks rows of the epochs before the stop.
     """
 
-    def __init__(self, path, epochs_done=0):
+    def __init__(self, path, history=None):
         super().__init__()
         self.path = pathlib.Path(path)
-        self.history = {}
-        if epochs_done:
-            self._read(epochs_done)
+        self.history = {} if history is None else history
 
     def on_epoch_end(self, epoch, logs=None):
         for name, value in logs.items():
@@ -71,20 +67,6 @@ class EpochLogs(keras.callbacks.Callback):
             writer.writerow(["epoch", *self.history])
             writer.writerows([number, *row] for number, row in rows)
 
-    def _read(self, epochs_done):
-        rows = []
-        if self.path.is_file():
-            with self.path.open(newline="", encoding="utf-8") as file:
-                rows = list(csv.DictReader(file))[:epochs_done]
-        if len(rows) < epochs_done:
-            raise ValueError(
-                f"The run was stopped after epoch {epochs_done}, but {self.path} has "
-                f"{len(rows)} epochs. Remove the folder backup beside it to start anew."
-            )
-        for name in rows[0]:
-            if name != "epoch":
-                self.history[name] = [float(row[name]) for row in rows]
-
 
 class EpochSeeds(keras.callbacks.Callback):
     """Makes the dropout of an epoch depend on nothing but the seed and its number.
@@ -95,9 +77,7 @@ class EpochSeeds(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         self._first = [
-            (variable, variable.numpy())
-            for variable in self.model.non_trainable_variables
-            if variable.name == "seed_generator_state"
+            (variable, variable.numpy()) for variable in seed_states(self.model)
         ]
 
     def on_epoch_begin(self, epoch, logs=None):
@@ -120,36 +100,53 @@ class TrainingLoss(keras.callbacks.Callback):
     `every` steps, as if all batches were of one size.
 
     Args:
+        place: `PlaceInEpoch` of the run, which stands before this one.
         every: int. Steps between two readings.
+        state: optional dict that `state` gave before a stop.
 
     Attributes:
-        steps: list of int, steps since the run began.
+        step: int. Steps since the run began.
+        steps: list of int, the steps of the readings.
         losses: list of float, mean loss of the steps since the reading before.
     """
 
-    def __init__(self, every=20):
+    def __init__(self, place, every=20, state=None):
         super().__init__()
+        self.place = place
         self.every = every
-        self.steps = []
-        self.losses = []
-        self._step = 0
-
-    def on_train_begin(self, logs=None):
-        self._step = int(self.model.optimizer.iterations)  # not 0 after a stop
+        state = state or {"step": 0, "steps": [], "losses": [], "read": [0, 0.0]}
+        self.step, self.steps, self.losses = (
+            state[name] for name in ("step", "steps", "losses")
+        )
+        self._read = state["read"]  # batches and total loss of this epoch
 
     def on_epoch_begin(self, epoch, logs=None):
-        self._read_batches, self._read_total = 0, 0.0
+        if self.place.batches == 0:
+            self._read = [0, 0.0]
 
     def on_train_batch_end(self, batch, logs=None):
-        self._step += 1
-        batches = batch + 1
+        self.step += 1
+        batches = self.place.batches
         if batches % self.every == 0:
             total = float(logs["loss"]) * batches
-            self.steps.append(self._step)
-            self.losses.append(
-                (total - self._read_total) / (batches - self._read_batches)
-            )
-            self._read_batches, self._read_total = batches, total
+            read_batches, read_total = self._read
+            self.steps.append(self.step)
+            self.losses.append((total - read_total) / (batches - read_batches))
+            self._read = [batches, total]
+
+    def state(self):
+        """What goes on after a stop. JSON."""
+        kept = {name: getattr(self, name) for name in ("step", "steps", "losses")}
+        return {**kept, "read": self._read}
+
+
+def seed_states(model):
+    """The states of the generators of dropout."""
+    return [
+        variable
+        for variable in model.non_trainable_variables
+        if variable.name == "seed_generator_state"
+    ]
 
 
 def class_ids(logits):

@@ -1,10 +1,11 @@
 """GLUE tasks: from a recipe to scores."""
 
-import pathlib
-
-from keras_recbert.builder import check_weights
+from keras_recbert.builder import check_weights, encoder_arguments
 from keras_recbert.data.glue import get_task, load_glue_tfds, load_splits
+from keras_recbert.extras import check_installed
 from keras_recbert.models.registry import get_card
+from keras_recbert.text.vocabulary import load_vocabulary
+from keras_recbert.train.run_folder import open_run
 from keras_recbert.train.training_run import TrainingTask, train
 
 
@@ -20,18 +21,30 @@ def fine_tune(config):
     Raises:
         ValueError: if the model or the task is unknown, no data is named, or the
             weights cannot be read or do not fit.
-        FileExistsError: if the output folder is a file.
+        FileExistsError: if the output folder is a file, or holds what is not to be
+            lost, see `open_run`.
         MissingSplitError: if the files of the task are not there.
+        RuntimeError: if another process works in the output folder, or the loss is
+            NaN or infinite.
+        ImportError: without what scores and draws; before any work.
     """
     get_card(config.model)
-    if pathlib.Path(config.run_dir()).is_file():
-        raise FileExistsError(
-            f"output_dir must be a folder. {config.run_dir()} is a file."
-        )
+    check_installed("`recbert finetune`", "train", "sklearn", "scipy", "matplotlib")
+    with open_run(config) as run:
+        return _fine_tune(run)
+
+
+def _fine_tune(run):
+    config = run.config
     glue_task = get_task(config.task)
-    if config.weights is not None:
-        sizes = {"max_sequence_length": config.max_sequence_length}
-        sizes |= config.overrides
+    if config.vocabulary is not None:
+        load_vocabulary(config.vocabulary)  # before the examples, which take longer
+    if config.weights is None:
+        encoder_arguments(config.model, **config.overrides)  # raises for unknown ones
+    else:
+        sizes = dict(config.overrides)
+        if config.max_sequence_length is not None:
+            sizes["max_sequence_length"] = config.max_sequence_length
         checkpoint = check_weights(config.model, config.weights, **sizes)
         if config.vocabulary is None and checkpoint.vocabulary is None:
             raise ValueError(
@@ -57,4 +70,4 @@ def fine_tune(config):
         metrics=glue_task.metrics,
         main_metric=glue_task.main_metric,
     )
-    return train(config, task, train_examples, dev_examples, notes=notes)
+    return train(run, task, train_examples, dev_examples, notes=notes)

@@ -1,6 +1,8 @@
 """The picture of a training run."""
 
+from keras_recbert.extras import check_installed
 from keras_recbert.folders import new_file
+from keras_recbert.train.curve_axes import fit_axes
 
 
 def save_learning_curve(path, training_loss, history, main_metric, title):
@@ -8,7 +10,7 @@ def save_learning_curve(path, training_loss, history, main_metric, title):
 
     Args:
         path: str or path of the PNG; written under a temporary name, then renamed.
-        training_loss: `TrainingLoss` callback of the run.
+        training_loss: dict, `state` of the `TrainingLoss` of the run.
         history: dict of name to list of values, one an epoch, from `model.fit`.
         main_metric: str. Name in `history` that is drawn boldly.
         title: str.
@@ -16,20 +18,16 @@ def save_learning_curve(path, training_loss, history, main_metric, title):
     Raises:
         ImportError: if matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            'The learning curve needs matplotlib: pip install "keras_recbert[train]".'
-        ) from error
+    check_installed("Drawing curves", "train", "matplotlib")
+    from matplotlib.figure import Figure
 
     epochs = len(history["loss"])
-    total_steps = training_loss._step
+    total_steps = training_loss["step"]
     ends = [total_steps * (epoch + 1) / epochs for epoch in range(epochs)]
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     losses, scores = figure.subplots(1, 2)
     losses.plot(
-        training_loss.steps, training_loss.losses, color="0.6", label="training"
+        training_loss["steps"], training_loss["losses"], color="0.6", label="training"
     )
     for name, values in history.items():
         if name.endswith("_loss"):
@@ -44,7 +42,8 @@ def save_learning_curve(path, training_loss, history, main_metric, title):
                 label=name.replace("_", " "),
             )
     for axis, label in ((losses, "loss"), (scores, "dev score, %")):
-        axis.set(xlabel="step", ylabel=label, xlim=(0, None))
+        axis.set(xlabel="step", ylabel=label)
+        fit_axes(axis)
         axis.grid(alpha=0.3)
         axis.legend(frameon=False)
     figure.suptitle(title)

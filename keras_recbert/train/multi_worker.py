@@ -23,6 +23,10 @@ LOST = (
 )
 
 
+# How lines begin that name a place in the graph or the program.
+_NO_REASON = ("Graph execution error", "Detected at node", "File ", "{{node", "[[")
+
+
 class MultiWorkerStrategy(tf.distribute.MultiWorkerMirroredStrategy):
     """`MultiWorkerMirroredStrategy` with which `fit` and `evaluate` of Keras 3 work.
 
@@ -230,12 +234,22 @@ def naming_lost_workers(strategy):
         if not isinstance(strategy, MultiWorkerStrategy):
             raise
         resolver = strategy.cluster_resolver
+        # Of many lines, which quote the graph and list the frames that made it.
+        said = _first_reason(error.message)
         raise RuntimeError(
             f"{resolver.task_type} {resolver.task_id} stopped because another worker "
             f"of {resolver.cluster_spec().as_dict()} ended or does not answer. See "
             "the output of the others for the cause, then start all of them again. "
-            f"TensorFlow said: {error.message}"
+            f"TensorFlow said: {said}"
         ) from error
+
+
+def _first_reason(message, length=200):
+    """The line of a message of TensorFlow that says what happened, shortened."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    reasons = [line for line in lines if not line.startswith(_NO_REASON)] or lines
+    reason = reasons[0] if reasons else ""
+    return reason if len(reason) <= length else f"{reason[:length]} ..."
 
 
 def take_shares(batches, num_shares, first, number):

@@ -77,32 +77,6 @@ def evaluate(model, validation, prefix="val", verbose=0):
     return scores
 
 
-class StopAtNaN(keras.callbacks.Callback):
-    """Ends a run whose loss is no number. Put it before `SaveCheckpoints`.
-
-    Args:
-        checkpoints: `keras_recbert.train.checkpoints.Checkpoints`.
-
-    Raises:
-        RuntimeError: when an epoch ends with such a loss.
-    """
-
-    def __init__(self, checkpoints):
-        super().__init__()
-        self.checkpoints = checkpoints
-
-    def on_epoch_end(self, epoch, logs=None):
-        if math.isfinite(logs["loss"]):
-            return
-        steps = self.checkpoints.steps()
-        held = f"The checkpoint of step {steps[-1]} is kept. " if steps else ""
-        raise RuntimeError(
-            f"Training has diverged: the loss is {logs['loss']} after step "
-            f"{int(self.model.optimizer.iterations)}. {held}Start anew in another "
-            "folder with a lower learning_rate, more warmup_steps or a lower clipnorm."
-        )
-
-
 class FreezeNextSentence(keras.callbacks.Callback):
     """Lower NSP-Freeze: at a step, or when the validation loss stops falling.
 
@@ -151,23 +125,3 @@ class FreezeNextSentence(keras.callbacks.Callback):
         self.model.freeze_next_sentence()
         self.state["frozen_at"] = step
         print(f"\nWhat feeds next_sentence is frozen from step {step} on.", flush=True)
-
-
-class SaveCheckpoints(keras.callbacks.Callback):
-    """Writes a checkpoint at the end of each epoch. Put it last.
-
-    Args:
-        checkpoints: `keras_recbert.train.checkpoints.Checkpoints`.
-        steps_per_epoch: int. Optimizer steps of an epoch.
-        state: function without arguments that gives what else to keep.
-    """
-
-    def __init__(self, checkpoints, steps_per_epoch, state):
-        super().__init__()
-        self.checkpoints = checkpoints
-        self.steps_per_epoch = steps_per_epoch
-        self.state = state
-
-    def on_epoch_end(self, epoch, logs=None):
-        step = (epoch + 1) * self.steps_per_epoch
-        self.checkpoints.save(self.model, step, self.state())

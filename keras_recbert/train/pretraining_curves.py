@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from keras_recbert.extras import check_installed
 from keras_recbert.folders import new_file
+from keras_recbert.train.curve_axes import fit_axes
 
 
 def save_pretraining_curves(path, runs, every, title):
@@ -22,12 +24,8 @@ def save_pretraining_curves(path, runs, every, title):
     Raises:
         ImportError: if matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            'The curves need matplotlib: pip install "keras_recbert[train]".'
-        ) from error
+    check_installed("Drawing curves", "train", "matplotlib")
+    from matplotlib.figure import Figure
 
     score = _score([history for histories in runs.values() for history in histories])
     figure = Figure(figsize=(13, 4.2), layout="constrained")
@@ -51,14 +49,10 @@ def save_pretraining_curves(path, runs, every, title):
     losses.set(xlabel="step", ylabel="training loss")
     by_step.set(xlabel="step", ylabel=words)
     by_time.set(xlabel="minutes of training", ylabel=words)
-    for axis in (losses, by_step, by_time):
-        axis.set_xlim(0, None)
+    scale = "log" if score.endswith("perplexity") else "linear"
+    for axis, of_values in ((losses, "linear"), (by_step, scale), (by_time, scale)):
+        fit_axes(axis, of_values)
         axis.grid(alpha=0.3)
-    if score.endswith("perplexity"):
-        for axis in (by_step, by_time):
-            axis.set_yscale("log")
-            axis.yaxis.set_major_formatter("{x:g}")
-            axis.yaxis.set_minor_formatter("{x:g}")
     losses.legend(frameon=False, fontsize="small")
     figure.suptitle(title)
     with new_file(path) as written:

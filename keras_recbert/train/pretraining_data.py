@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from keras_recbert.data.corpus import load_corpus
 from keras_recbert.data.pretraining_examples import PretrainingExamples
+from keras_recbert.train.even_batches import fill_rows
 from keras_recbert.train.multi_worker import shared_batches
 
 
@@ -63,29 +64,43 @@ def validation_batches(config, held_out, objectives, strategy):
 
     Returns:
         dict of name to a dataset for `model.evaluate`.
-
-    Raises:
-        ValueError: if there are fewer examples than devices.
     """
     validation = {}
     for name, corpus in held_out.items():
         examples = PretrainingExamples(
             corpus, objectives, config.sequence_length, config.seed
         )
-        num_devices = strategy.num_replicas_in_sync
         number = min(config.validation_examples, examples.num_examples)
-        number -= number % num_devices  # which share each batch equally
-        if not number:
-            raise ValueError(
-                f"The validation corpus {corpus.path} has fewer examples than there "
-                f"are devices. Received: {examples.num_examples} examples, "
-                f"{num_devices} devices."
-            )
         batches = examples.fixed_batches(
             config.batch_size // config.accumulation, number
         )
+        batches = _filled(batches, number, strategy.num_replicas_in_sync)
         validation[name] = shared_batches(batches, strategy)
     return validation
+
+
+def _filled(batches, num_rows, num_devices):
+    """Validation batches that so many devices can share, with the same scores.
+
+    Rows that are added to the last batch weigh nothing. What Keras divides by is the
+    number of all rows, so that the others weigh more.
+    """
+    fill = -num_rows % num_devices
+    if not fill:
+        return batches
+
+    def even(x, y, weights):
+        num_real = tf.shape(x["token_ids"])[0]
+        x, y, weights = fill_rows((x, y, weights), num_real, num_devices)
+        is_real = tf.range(-(-num_real // num_devices) * num_devices) < num_real
+        scale = tf.where(is_real, (num_rows + fill) / num_rows, 0.0)
+        weights = {
+            name: values * tf.reshape(scale, [-1] + [1] * (values.shape.rank - 1))
+            for name, values in weights.items()
+        }
+        return x, y, weights
+
+    return batches.map(even, num_parallel_calls=tf.data.AUTOTUNE)
 
 
 def check_shares(config, strategy):

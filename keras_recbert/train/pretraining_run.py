@@ -12,10 +12,13 @@ import keras_recbert
 from keras_recbert.convert.preset_files import FILES as PRESET_FILES
 from keras_recbert.data.corpus import load_corpus
 from keras_recbert.data.pretraining_examples import PretrainingExamples
+from keras_recbert.extras import check_installed
 from keras_recbert.folders import check_folder, check_place, locked_folder, new_file
+from keras_recbert.models.memory_estimate import check_step
 from keras_recbert.objectives import read_objectives
 from keras_recbert.tasks.pretraining_optimizer import pretraining_optimizer
 from keras_recbert.train.callbacks import EpochLogs, EpochSeeds
+from keras_recbert.train.checkpoint_callbacks import SaveCheckpoints, StopAtNaN
 from keras_recbert.train.checkpoints import Checkpoints
 from keras_recbert.train.multi_worker import (
     check_workers_agree,
@@ -23,12 +26,10 @@ from keras_recbert.train.multi_worker import (
     naming_lost_workers,
     shared_batches,
 )
-from keras_recbert.train.precision import Precision, choose_precision
+from keras_recbert.train.precision import Precision
 from keras_recbert.train.pretraining_callbacks import (
     FreezeNextSentence,
     IntervalScores,
-    SaveCheckpoints,
-    StopAtNaN,
     evaluate,
 )
 from keras_recbert.train.pretraining_curves import save_pretraining_curves
@@ -39,7 +40,16 @@ from keras_recbert.train.pretraining_data import (
     num_tokens,
     validation_batches,
 )
-from keras_recbert.train.strategy import make_strategy, sum_gradients_first
+from keras_recbert.train.progress_line import ProgressLine
+from keras_recbert.train.resume import (
+    check_same_run,
+    choose_run_precision,
+    tell_step,
+)
+from keras_recbert.train.strategy import (
+    make_strategy,
+    steps_done,
+)
 from keras_recbert.train.training_run import device_name, versions, write_json
 
 NOT_FROZEN = {"frozen_at": None, "best": None, "waited": 0}
@@ -73,6 +83,7 @@ def pretrain(config):
             "Pre-training needs text. Pass corpus=DIR (--corpus DIR), a folder that "
             "`recbert prepare` wrote."
         )
+    check_installed("`recbert pretrain`", "pretrain", "matplotlib")
     keras.utils.set_random_seed(config.seed)
     strategy = make_strategy(config.strategy)
     with naming_lost_workers(strategy):
@@ -89,7 +100,10 @@ def _pretrain(config, strategy):
     held_out = load_validation(config, corpus)
     sums = {name: one.sha256 for name, one in held_out.items()}
     sums = {"corpus": corpus.sha256, "validation": sums}
-    started = _check_same_run(checkpoints.read_state(), config, sums, folder)
+    started = checkpoints.read_state()
+    way_out = f"remove {checkpoints.folder}"
+    check_same_run(started, config, sums, folder, way_out)
+    config = config.resolved(started and started["options"])
     phases = [
         (PretrainingExamples(corpus, objectives, length, config.seed), size, steps)
         for length, size, steps in config.phases()
@@ -97,10 +111,11 @@ def _pretrain(config, strategy):
     validation = validation_batches(config, held_out, objectives, strategy)
     _next_sentence_monitor(config, objectives)
     check_shares(config, strategy)
-    precision = _choose_precision(started, config)
+    precision = choose_run_precision(started, config)
     with strategy.scope():
         model = build_pretrainer(config, corpus, objectives, precision)
-        optimizer = sum_gradients_first(pretraining_optimizer(config))
+        _check_memory(model, config, strategy)
+        optimizer = pretraining_optimizer(config)
         model.compile_for_pretraining(optimizer)
         optimizer.build(model.trainable_variables)
         found = checkpoints.steps()
@@ -118,17 +133,16 @@ def _pretrain(config, strategy):
     }
     if state["freezing"]["frozen_at"] is not None:
         model.freeze_next_sentence()
-    if state["step"]:
-        print(f"Going on after step {state['step']:,}.", flush=True)
+    tell_step(state)
     # Nothing is written before the model stands: wrong arguments leave nothing behind.
-    folder.mkdir(parents=True, exist_ok=True)
     with locked_folder(folder) if is_chief(strategy) else contextlib.nullcontext():
         if checkpoints.steps() != found:
             raise RuntimeError(
                 f"Another process has gone on with the run in {folder} meanwhile. Run "
                 "the same command again."
             )
-        with checkpoints.naming_the_last():
+        checkpoints.remove_unfinished()
+        with checkpoints.telling_the_last():
             return _fit(config, strategy, model, phases, validation, checkpoints, state)
 
 
@@ -137,15 +151,15 @@ def _fit(config, strategy, model, phases, validation, checkpoints, state):
     folder, objectives = pathlib.Path(config.run_dir()), model.objectives
     every, parts = config.checkpoint_every, config.accumulation
     precision = Precision(**state["precision"])
-    epoch_logs = EpochLogs(folder / "history.csv")
-    epoch_logs.history = state["history"]
+    epoch_logs = EpochLogs(folder / "history.csv", state["history"])
     scores = IntervalScores(
         validation,
         lambda epoch: num_tokens(config, epoch * every, (epoch + 1) * every),
         seconds=(state["history"].get("seconds") or [0.0])[-1],
         parts=parts,
     )
-    callbacks = [EpochSeeds(), scores]
+    line = ProgressLine(validation, folder / "history.csv", config.steps, every, parts)
+    callbacks = [EpochSeeds(), scores, line]
     freezing = None
     if objectives.next_sentence is not None:
         freezing = FreezeNextSentence(
@@ -160,17 +174,17 @@ def _fit(config, strategy, model, phases, validation, checkpoints, state):
     def current_state():
         return {
             **state,
-            "step": int(model.optimizer.iterations),
+            "step": steps_done(model.optimizer),
             "history": epoch_logs.history,
             "freezing": freezing.state if freezing else NOT_FROZEN,
         }
 
     if is_chief(strategy):
         callbacks += [
+            StopAtNaN(checkpoints),
             epoch_logs,
             keras.callbacks.TensorBoard(str(folder / "tensorboard"), profile_batch=0),
-            StopAtNaN(checkpoints),
-            SaveCheckpoints(checkpoints, every, current_state),
+            SaveCheckpoints(checkpoints, current_state),
         ]
     if state["step"] < config.steps:
         model.fit(
@@ -256,6 +270,15 @@ def build_pretrainer(config, corpus, objectives, precision):
     return model
 
 
+def _check_memory(model, config, strategy):
+    """Raises `ValueError` if a step cannot fit in memory."""
+    slots = 2 + config.amsgrad + (config.ema_momentum is not None)
+    for length, batch_size, _ in config.phases():
+        parts = config.accumulation * strategy.num_replicas_in_sync
+        rows = batch_size / parts
+        check_step(model, rows * length, rows * length**2, slots)
+
+
 def _next_sentence_monitor(config, objectives):
     """Validation score that decides when to freeze; of the first corpus."""
     watched = objectives.next_sentence and objectives.next_sentence.freeze_patience
@@ -268,30 +291,3 @@ def _next_sentence_monitor(config, objectives):
             "a step (freeze_at_step)."
         )
     return f"val_{next(iter(config.validation))}_next_sentence_cross_entropy"
-
-
-def _choose_precision(started, config):
-    """The precision of a new run, or that of the run that goes on."""
-    if started is not None:
-        # A busy machine may measure other rates than before the stop.
-        return Precision(**started["precision"])
-    precision = choose_precision(config.precision)
-    if config.precision == "auto":
-        print(f"Computing in {precision.chosen}: {precision.reason}.", flush=True)
-    return precision
-
-
-def _check_same_run(state, config, sums, folder):
-    """State of a run that goes on, checked to be of the same options and corpora."""
-    if state is None:
-        return None
-    changed = config.changes(state["options"])
-    if not changed and sums != state["sums"]:
-        changed = "another text in the folders of corpus or validation"
-    if changed:
-        raise ValueError(
-            f"{folder} holds a run with other options: {changed}. Repeat the options "
-            f"to go on with it, remove {folder / 'checkpoints'} to start anew, or "
-            "choose another output_dir."
-        )
-    return state

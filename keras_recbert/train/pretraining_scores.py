@@ -3,8 +3,13 @@
 import pathlib
 import sys
 
-from keras_recbert.data.corpus import load_corpus
-from keras_recbert.data.pretraining_examples import PretrainingExamples
+from keras_recbert.config import check_seed
+from keras_recbert.data.corpus import corpus_sha256, load_corpus
+from keras_recbert.data.pretraining_examples import (
+    MIN_SEQUENCE_LENGTH,
+    PretrainingExamples,
+    check_count,
+)
 from keras_recbert.tasks.loading import load_model
 from keras_recbert.tasks.pretrainer import Pretrainer
 from keras_recbert.train.pretraining_callbacks import evaluate
@@ -39,6 +44,14 @@ def score_pretrained(
         ValueError: if the model has no objectives, or a corpus was cut with other word
             pieces or cannot serve them.
     """
+    check_seed(seed)
+    if sequence_length is not None:
+        check_count("sequence_length", sequence_length, MIN_SEQUENCE_LENGTH)
+    if num_examples is not None:
+        check_count("num_examples", num_examples, 1)
+    check_count("batch_size", batch_size, 1)
+    for folder in corpora.values():
+        corpus_sha256(folder)  # raises where there is none
     if pathlib.Path(path).is_dir():
         raise ValueError(
             f"{path} is a folder. Name the model.keras of a run: a preset has no heads."

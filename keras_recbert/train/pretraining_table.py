@@ -4,7 +4,6 @@ import dataclasses
 import hashlib
 import json
 import pathlib
-import signal
 import statistics
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import numpy as np
 import yaml
 
 from keras_recbert.config import PretrainingConfig, read_recipe
+from keras_recbert.extras import check_installed
 from keras_recbert.folders import check_place, locked_folder, new_file
 from keras_recbert.train.pretraining_curves import (
     save_pretraining_curves,
@@ -43,8 +43,6 @@ def pretrain_table(recipes, seeds, output_dir, test=None, **options):
     configs = plan_table(recipes, seeds, output_dir, test, **options)
     folder, test = pathlib.Path(output_dir), test or {}
     folder.mkdir(parents=True, exist_ok=True)
-    # A process that is told to end takes the run that it started with it.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with locked_folder(folder):
         for number, (run, config) in enumerate(configs.items(), start=1):
             if not (folder / run / "results.json").is_file():
@@ -83,6 +81,7 @@ def plan_table(recipes, seeds, output_dir, test=None, **options):
     from keras_recbert.data.corpus import corpus_sha256, load_corpus
     from keras_recbert.train.pretraining_data import check_same_pieces
 
+    check_installed("`recbert pretrain-table`", "pretrain", "matplotlib")
     recipes = [pathlib.Path(recipe) for recipe in recipes]
     names = [recipe.stem for recipe in recipes]
     for name, values in (("recipes", names), ("seeds", seeds)):
@@ -90,8 +89,8 @@ def plan_table(recipes, seeds, output_dir, test=None, **options):
             raise ValueError(f"`{name}` is empty. Name one or more.")
         if len(set(values)) < len(values):
             raise ValueError(f"`{name}` must differ. Received: {values}.")
+    check_place(output_dir)
     folder = pathlib.Path(output_dir)
-    check_place(folder)
     shared = [
         dataclasses.replace(read_recipe(recipe, PretrainingConfig), **options)
         for recipe in recipes
@@ -218,7 +217,7 @@ def _report(folder, configs, test):
             results = _read_json(path)
             results["scores"] |= _test_scores(folder / run, test) or {}
             runs.setdefault(name, []).append(results)
-            every[name] = config.checkpoint_every
+            every[name] = results["config"]["checkpoint_every"]
     with new_file(folder / "table.md") as written:
         written.write_text(make_table(runs), encoding="utf-8")
     histories = {

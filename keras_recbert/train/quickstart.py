@@ -1,18 +1,19 @@
 """The whole road in one command, on text that is on this machine already."""
 
 import pathlib
-import shutil
 import sys
 import time
 
 from keras_recbert.config import FineTuningConfig
 from keras_recbert.data.python_docs import load_python_docs
 from keras_recbert.data.tsv import Examples
+from keras_recbert.extras import check_installed
 from keras_recbert.models.registry import get_card
 from keras_recbert.serving.answers import format_answers
 from keras_recbert.serving.clean_process import ask_in_clean_process
 from keras_recbert.train.baselines import bag_of_words_accuracy, majority_accuracy
-from keras_recbert.train.training_run import RUN_FILES, TrainingTask, train
+from keras_recbert.train.run_folder import RUN_FILES, open_run
+from keras_recbert.train.training_run import TrainingTask, train
 
 DEFAULT_QUESTIONS = (
     "Return the number of items in the queue.",
@@ -40,28 +41,15 @@ def quickstart(model, questions, output_dir, seed):
 
     Raises:
         FileExistsError: if `output_dir` holds something else.
+        ValueError: if the model is unknown or the seed out of range; before any work.
+        ImportError: without what scores and draws; before any work.
     """
     start = time.perf_counter()
     get_card(model)
-    folder = _fresh(output_dir)
-    _step("Reading the documentation of Python and its packages on this machine")
-    docs = load_python_docs(seed=seed, progress=_show_progress)
-    names = ", ".join(docs.label_names)
-    packages = docs.held_out["packages"]
-    print(
-        f"{len(docs.train.texts):,} sentences to learn from, "
-        f"{len(docs.dev.texts):,} held out ({len(packages)} whole packages, such as "
-        f"{', '.join(packages[:3])}, and {len(docs.held_out['topics'])} topics of the "
-        f"reference manual).\nThe task: what does a sentence document: {names}?"
-    )
-    baselines = {
-        "majority": majority_accuracy(docs.train.labels, docs.dev.labels),
-        "bag of words": bag_of_words_accuracy(
-            docs.train.texts, docs.train.labels, docs.dev.texts, docs.dev.labels
-        ),
-    }
-
-    _step(f"Training {model}")
+    check_installed("`recbert quickstart`", "train", "sklearn", "scipy", "matplotlib")
+    if not output_dir:
+        raise ValueError("`output_dir` is an empty path. Name a folder (--output-dir).")
+    folder = _own_folder(output_dir)
     config = FineTuningConfig(
         model=model,
         task="python_docs",
@@ -72,15 +60,10 @@ def quickstart(model, questions, output_dir, seed):
         dropout=0.2,
         max_sequence_length=48,
         seed=seed,
+        overwrite=True,
     )
-    task = TrainingTask("python_docs", docs.label_names, ("accuracy",), "accuracy")
-    _, results = train(
-        config,
-        task,
-        Examples((docs.train.texts,), docs.train.labels),
-        {"dev": Examples((docs.dev.texts,), docs.dev.labels)},
-        corpus=docs.corpus,
-    )
+    with open_run(config) as run:
+        baselines, results = _train(run)
 
     _step("Accuracy on the held-out packages and topics")
     scores = {**baselines, model: results["scores"]["dev_accuracy"]}
@@ -105,19 +88,49 @@ def quickstart(model, questions, output_dir, seed):
     return {**results, "baselines": baselines, "answers": answers}
 
 
-def _fresh(output_dir):
-    """An output folder without what an earlier quick start left there."""
+def _train(run):
+    """Scores of the baselines, and results of the model."""
+    _step("Reading the documentation of Python and its packages on this machine")
+    docs = load_python_docs(seed=run.config.seed, progress=_show_progress)
+    names = ", ".join(docs.label_names)
+    packages = docs.held_out["packages"]
+    print(
+        f"{len(docs.train.texts):,} sentences to learn from, "
+        f"{len(docs.dev.texts):,} held out ({len(packages)} whole packages, such as "
+        f"{', '.join(packages[:3])}, and {len(docs.held_out['topics'])} topics of the "
+        f"reference manual).\nThe task: what does a sentence document: {names}?"
+    )
+    baselines = {
+        "majority": majority_accuracy(docs.train.labels, docs.dev.labels),
+        "bag of words": bag_of_words_accuracy(
+            docs.train.texts, docs.train.labels, docs.dev.texts, docs.dev.labels
+        ),
+    }
+
+    _step(f"Training {run.config.model}")
+    task = TrainingTask("python_docs", docs.label_names, ("accuracy",), "accuracy")
+    _, results = train(
+        run,
+        task,
+        Examples((docs.train.texts,), docs.train.labels),
+        {"dev": Examples((docs.dev.texts,), docs.dev.labels)},
+        corpus=docs.corpus,
+    )
+    return baselines, results
+
+
+def _own_folder(output_dir):
+    """Path of the output folder, checked to hold nothing but an earlier quick start."""
     folder = pathlib.Path(output_dir)
     if not folder.exists():
         return folder
     found = {path.name for path in folder.iterdir()} if folder.is_dir() else {"a file"}
-    foreign = sorted(found - set(RUN_FILES))
+    foreign = sorted(name for name in found - set(RUN_FILES) if name[0] != ".")
     if foreign:
         raise FileExistsError(
             f"{folder} holds something that no quick start wrote: {foreign[0]}. Choose "
             "another folder with --output-dir."
         )
-    shutil.rmtree(folder)
     return folder
 
 

@@ -1,8 +1,9 @@
 """One training run: from examples to a scored model and a folder of results."""
 
+import contextlib
 import dataclasses
+import hashlib
 import json
-import pathlib
 import platform
 import sys
 import time
@@ -14,6 +15,8 @@ import tensorflow as tf
 import keras_recbert
 from keras_recbert.convert.open_checkpoint import open_checkpoint
 from keras_recbert.folders import new_file
+from keras_recbert.models.memory_estimate import check_step
+from keras_recbert.tasks.compiling import compiling_where_it_pays
 from keras_recbert.tasks.text_batches import bucketed_batches, ordered_batches
 from keras_recbert.text.vocabulary import (
     learn_vocabulary,
@@ -21,23 +24,22 @@ from keras_recbert.text.vocabulary import (
     save_vocabulary,
 )
 from keras_recbert.train.callbacks import DevScores, EpochLogs, EpochSeeds, TrainingLoss
-from keras_recbert.train.learning_curve import save_learning_curve
-from keras_recbert.train.precision import Precision, choose_precision
-from keras_recbert.train.strategy import even_batches, make_strategy
-
-# What `train` writes, and nothing else.
-RUN_FILES = (
-    "vocab.txt",
-    "best.weights.h5",
-    "model.keras",
-    "preset",
-    "savedmodel",
-    "history.csv",
-    "learning_curve.png",
-    "tensorboard",
-    "results.json",
-    "backup",
+from keras_recbert.train.checkpoint_callbacks import (
+    PlaceInEpoch,
+    SaveCheckpoints,
+    StopAtNaN,
 )
+from keras_recbert.train.even_batches import (
+    count_real_rows,
+    even_batches,
+    even_features,
+)
+from keras_recbert.train.learning_curve import save_learning_curve
+from keras_recbert.train.resume import choose_run_precision, tell_step
+from keras_recbert.train.run_folder import RESULTS, WAY_OUT
+from keras_recbert.train.strategy import make_strategy
+
+MAX_SEQUENCE_LENGTH = 128  # word pieces of an example, by default
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,17 +59,17 @@ class TrainingTask:
     main_metric: str
 
 
-def train(config, task, train_examples, dev_examples, corpus=None, notes=()):
-    """Trains and scores a model and writes everything into one folder.
+def train(run, task, train_examples, dev_examples, corpus=None, notes=()):
+    """Trains and scores a model and writes everything into the folder of the run.
 
-    The folder gets `vocab.txt`, `best.weights.h5` (best epoch by the main metric on
-    the first dev split), `model.keras` and `preset/` (that epoch, loadable; the
-    preset's card has the scores), `savedmodel/`, `history.csv`, `learning_curve.png`,
-    `tensorboard/`, `results.json`, and while training runs `backup/`, from which the
-    same command goes on after a stop.
+    The folder gets `vocab.txt`, `model.keras` and `preset/` (best epoch by the main
+    metric on the first dev split, loadable; the preset's card has the scores),
+    `savedmodel/`, `history.csv`, `learning_curve.png`, `tensorboard/`, at last
+    `results.json`, and while it trains `checkpoints/`, from which the same command
+    resumes after a stop: with the same weights, bit for bit.
 
     Args:
-        config: `FineTuningConfig`.
+        run: `keras_recbert.train.run_folder.Run`.
         task: `TrainingTask`.
         train_examples: `Examples`.
         dev_examples: dict of split name to `Examples`.
@@ -77,128 +79,258 @@ def train(config, task, train_examples, dev_examples, corpus=None, notes=()):
 
     Returns:
         Tuple of the model (best epoch) and the dict in `results.json`.
+
+    Raises:
+        ValueError: if arguments do not fit each other, or the run that would resume
+            has read other texts; before anything is written.
+        OSError: if something cannot be written; the last checkpoint is whole.
+        RuntimeError: if the loss is NaN or infinite.
     """
+    config = run.config
     keras.utils.set_random_seed(config.seed)
-    folder = pathlib.Path(config.run_dir())
-    epochs_done = _epochs_done(folder, config)
     if config.limit is not None:
         train_examples = train_examples.take(
             range(min(config.limit, len(train_examples)))
         )
+    notes = [*notes, *_warnings(task, train_examples)]
+    splits = {"train": train_examples, **dev_examples}
+    checksums = {name: _checksum(examples) for name, examples in splits.items()}
+    run.check_texts(checksums)
+    strategy = make_strategy(config.strategy)  # raises where there are no devices
     vocabulary = _vocabulary(config, corpus or _all_texts(train_examples))
-    strategy = make_strategy(config.strategy)
-    precision = _precision(folder, config, epochs_done)
+    precision = choose_run_precision(run.state, config)
     with strategy.scope():
         model = build_model(config, task, vocabulary, precision)
         if config.weights is not None:
             print(model.backbone.weights_report, flush=True)
         model.num_texts = len(train_examples.texts)
+        batch_size = min(config.batch_size, len(train_examples))
         batches = bucketed_batches(
             model.preprocessor,
             _columns(train_examples),
             (train_examples.labels,),
-            config.batch_size,
+            batch_size,
             seed=config.seed,
         )
-        steps = int(batches.cardinality())
+        steps = len(batches.lengths)
+        _check_memory(model, batches.lengths, len(train_examples), batch_size, strategy)
         model.compile_for_fine_tuning(
             steps * config.epochs,
-            learning_rate=config.highest_learning_rate(),
             warmup_fraction=config.warmup_fraction,
             weight_decay=config.weight_decay,
         )
-    # Nothing is written before the model stands: wrong arguments leave nothing behind.
-    _start(folder, config, epochs_done, precision)
-    save_vocabulary(vocabulary, folder / "vocab.txt")
+        model.optimizer.build(model.trainable_variables)
+        count_real_rows(model, strategy)
     dev = {
-        split: (
-            ordered_batches(
-                model.preprocessor, _columns(examples), None, 2 * config.batch_size
-            ),
-            examples.labels,
-        )
+        split: (_dev_batches(model, examples, config, strategy), examples.labels)
         for split, examples in dev_examples.items()
     }
-    # One endless stream, so that a run that was stopped goes on where it was: each
-    # pass over the examples has an order of its own.
-    stream = even_batches(batches, strategy).repeat().skip(epochs_done * steps)
-    monitor = f"{next(iter(dev))}_{task.main_metric}"
-    epoch_logs = EpochLogs(folder / "history.csv", epochs_done)
-    best_weights = folder / "best.weights.h5"
-    training_loss = TrainingLoss(every=max(1, steps * config.epochs // 200))
-    callbacks = [
-        EpochSeeds(),
-        DevScores(dev, task.metrics),
-        keras.callbacks.ModelCheckpoint(
-            str(best_weights),
-            monitor=monitor,
-            mode="max",
-            save_best_only=True,
-            save_weights_only=True,
-            initial_value_threshold=max(epoch_logs.history.get(monitor, [-np.inf])),
-        ),
-        epoch_logs,
-        keras.callbacks.BackupAndRestore(str(folder / "backup")),
-        keras.callbacks.TensorBoard(str(folder / "tensorboard"), profile_batch=0),
-        training_loss,
-    ]
-    start = time.perf_counter()
-    model.fit(
-        stream,
-        epochs=config.epochs,
-        steps_per_epoch=steps,
-        callbacks=callbacks,
-        verbose=1 if sys.stdout.isatty() else 2,
+    with run.checkpoints.telling_the_last():
+        # Nothing is written before the model stands: wrong arguments leave nothing
+        # behind.
+        state = run.begin(
+            model,
+            {
+                "step": 0,
+                "place": None,
+                "history": {},
+                "training_loss": None,
+                "seconds": 0.0,
+                "needs": [],  # the checkpoint of the best epoch
+                "precision": dataclasses.asdict(precision),
+                "options": dataclasses.asdict(config),
+                "sums": checksums,
+            },
+        )
+        tell_step(state)
+        save_vocabulary(vocabulary, run.folder / "vocab.txt")
+        monitor = f"{next(iter(dev))}_{task.main_metric}"
+        state = _fit(run, model, batches, strategy, dev, task.metrics, monitor, state)
+        results = {
+            "task": task.name,
+            "model": config.model,
+            "num_parameters": model.count_params(),
+            "learning_rate": model.learning_rate,
+            "pooling": model.pooling,
+            **_scores(state["history"], monitor),
+            "train_examples": len(train_examples),
+            "dev_examples": {key: len(value) for key, value in dev_examples.items()},
+            "steps": steps * config.epochs,
+            "precision": {"policy": precision.policy, **dataclasses.asdict(precision)},
+            "seconds": state["seconds"],
+            "examples_per_second": len(train_examples)
+            * config.epochs
+            / state["seconds"],
+            "notes": notes,
+            "config": dataclasses.asdict(config),
+            "versions": versions(),
+            "device": device_name(),
+        }
+        _write(run, model, results, state["training_loss"], monitor)
+    return model, results
+
+
+def _fit(run, model, batches, strategy, dev, metrics, monitor, state):
+    """The rest of the training, from a state on; the last state.
+
+    The model becomes that of the best epoch.
+    """
+    config, folder, checkpoints = run.config, run.folder, run.checkpoints
+    steps = len(batches.lengths)
+    place = PlaceInEpoch(steps, state["place"])
+    training_loss = TrainingLoss(
+        place, max(1, steps * config.epochs // 200), state["training_loss"]
     )
-    history = epoch_logs.history
-    seconds = time.perf_counter() - start
-    model.load_weights(best_weights)
-    model.save(folder / "model.keras")
-    best = int(np.argmax(history[monitor]))
-    results = {
-        "task": task.name,
-        "model": config.model,
-        "num_parameters": model.count_params(),
-        "scores": {
-            key: values[best]
-            for key, values in history.items()
-            if key.partition("_")[0].startswith("dev")
-        },
-        "best_epoch": best + 1,
-        "history": history,
-        "train_examples": len(train_examples),
-        "dev_examples": {key: len(value) for key, value in dev_examples.items()},
-        "steps": steps * config.epochs,
-        "precision": {"policy": precision.policy, **dataclasses.asdict(precision)},
-        "seconds": seconds,
-        "examples_per_second": len(train_examples)
-        * (config.epochs - epochs_done)
-        / seconds,
-        "notes": list(notes),
-        "config": dataclasses.asdict(config),
-        "versions": versions(),
-        "device": device_name(),
+    epoch_logs = EpochLogs(folder / "history.csv", state["history"])
+    start = time.perf_counter() - state["seconds"]
+
+    def current_state():
+        scores = epoch_logs.history.get(monitor)
+        return {
+            **state,
+            "step": training_loss.step,
+            "place": place.state(),
+            "history": epoch_logs.history,
+            "training_loss": training_loss.state(),
+            "seconds": time.perf_counter() - start,
+            "needs": [steps * best_epoch(scores)] if scores else [],
+        }
+
+    if state["step"] < steps * config.epochs:
+        # One endless stream, so that a run that was stopped resumes where it was:
+        # each pass over the examples has an order of its own.
+        stream = even_batches(batches.dataset, strategy).repeat().skip(state["step"])
+        # By the whole run: what resumes computes as what was not stopped.
+        lengths = batches.lengths * config.epochs
+        with (
+            compiling_where_it_pays(model.backbone, config.batch_size, lengths),
+            _metrics_built(model, batches.dataset, strategy),
+        ):
+            model.fit(
+                stream,
+                epochs=config.epochs,
+                initial_epoch=state["step"] // steps,
+                steps_per_epoch=steps,
+                callbacks=[
+                    EpochSeeds(),
+                    place,
+                    DevScores(dev, metrics),
+                    StopAtNaN(checkpoints),
+                    epoch_logs,
+                    keras.callbacks.TensorBoard(
+                        str(folder / "tensorboard"), profile_batch=0
+                    ),
+                    training_loss,
+                    SaveCheckpoints(
+                        checkpoints, current_state, place, config.checkpoint_every
+                    ),
+                ],
+                verbose=1 if sys.stdout.isatty() else 2,
+            )
+        state = current_state()
+    (best_step,) = state["needs"]
+    if checkpoints.restore_step(model, best_step) is None:
+        raise ValueError(
+            f"The best epoch of the run in {folder} cannot be read. Remove "
+            f"{checkpoints.folder} and {WAY_OUT} to train anew."
+        )
+    return state
+
+
+def _dev_batches(model, examples, config, strategy):
+    """Batches for `predict`, of which only the last may have rows too many."""
+    num_devices = strategy.num_replicas_in_sync
+    size = 2 * min(config.batch_size, len(examples))
+    size = -(-size // num_devices) * num_devices
+    texts = _columns(examples)
+    features = ordered_batches(model.preprocessor, texts, None, size)
+    return even_features(features, strategy)
+
+
+def _check_memory(model, lengths, num_examples, batch_size, strategy):
+    """Raises `ValueError` if a step cannot fit in memory, before anything is written.
+
+    Args:
+        model: the model of the run.
+        lengths: tuple of int, of the rows of each batch, in ascending order.
+        num_examples, batch_size: int. Rows of all batches, and of all but the last.
+        strategy: `tf.distribute.Strategy`; each device has its share of the rows.
+    """
+    last = num_examples - batch_size * (len(lengths) - 1)
+    rows = [batch_size] * (len(lengths) - 1) + [last]
+    tokens, length = max(
+        (n * length, length) for n, length in zip(rows, lengths, strict=True)
+    )
+    tokens /= strategy.num_replicas_in_sync
+    check_step(model, tokens, tokens * length)
+
+
+@contextlib.contextmanager
+def _metrics_built(model, batches, strategy):
+    """Makes the variables of the metrics, and keeps `fit` from taking a batch for it.
+
+    A run that resumes inside an epoch gives them values before the first step. On
+    several devices `fit` makes them from a batch that it takes, which uses up an order
+    of the examples: each pass has the next one, whoever reads it.
+    """
+    batch = tf.nest.map_structure(
+        lambda spec: keras.KerasTensor(tuple(spec.shape), spec.dtype.name),
+        batches.element_spec,
+    )
+    with strategy.scope():
+        model._symbolic_build(data_batch=batch)
+    model._maybe_symbolic_build = lambda **_: None
+    try:
+        yield
+    finally:
+        del model._maybe_symbolic_build
+
+
+def _scores(history, monitor):
+    """What the results say of the best epoch and of all."""
+    epoch = best_epoch(history[monitor])
+    scores = {
+        key: values[epoch - 1]
+        for key, values in history.items()
+        if key.partition("_")[0].startswith("dev")
     }
-    write_json(folder / "results.json", results)
+    return {"scores": scores, "best_epoch": epoch, "history": history}
+
+
+def best_epoch(scores):
+    """Number of the first epoch with the highest score, from 1; NaN is the lowest."""
+    return 1 + int(np.argmax(np.nan_to_num(scores, nan=-np.inf)))
+
+
+def _write(run, model, results, training_loss, monitor):
+    """Writes what comes after training, each file or folder whole or not at all."""
+    config, folder = run.config, run.folder
+    with new_file(folder / "model.keras") as written:
+        model.save(written)
     kept = ("task", "scores", "best_epoch", "dev_examples", "seconds", "device")
-    metrics = {key: results[key] for key in kept}
     model.save_preset(
         folder / "preset",
-        metrics={**metrics, "seed": config.seed, "precision": precision.chosen},
+        metrics={
+            **{key: results[key] for key in kept},
+            "seed": config.seed,
+            "precision": results["precision"]["chosen"],
+        },
         source=config.weights,
         overwrite=True,
     )
+    best_score = 100 * results["scores"][monitor]
     save_learning_curve(
         folder / "learning_curve.png",
         training_loss,
-        history,
+        results["history"],
         monitor,
-        f"{config.model} on {task.name}: {monitor.replace('_', ' ')} "
-        f"{100 * history[monitor][best]:.1f} % (epoch {best + 1})",
+        f"{config.model} on {results['task']}: {monitor.replace('_', ' ')} "
+        f"{best_score:.1f} % (epoch {results['best_epoch']})",
     )
     if config.export:
         model.export_savedmodel(folder / "savedmodel", overwrite=True)
-    return model, results
+    write_json(folder / RESULTS, results)
+    run.checkpoints.clear()
 
 
 def build_model(config, task, vocabulary, precision):
@@ -206,7 +338,7 @@ def build_model(config, task, vocabulary, precision):
     arguments = {
         "weights": config.weights,
         "vocabulary": vocabulary,
-        "max_sequence_length": config.max_sequence_length,
+        "max_sequence_length": row_length(config),
         "dropout": config.dropout,
         "pooling": config.pooling,
         "freeze": config.freeze,
@@ -216,6 +348,8 @@ def build_model(config, task, vocabulary, precision):
         "dtype": precision.policy,
         **config.overrides,
     }
+    if config.learning_rate is not None:
+        arguments["learning_rate"] = config.learning_rate
     if config.lowercase is not None:
         arguments["lowercase"] = config.lowercase
     if task.label_names is None:
@@ -223,6 +357,22 @@ def build_model(config, task, vocabulary, precision):
     return keras_recbert.build(
         config.model, task="classifier", label_names=task.label_names, **arguments
     )
+
+
+def row_length(config):
+    """Word pieces of an example: those of the config, or what the weights allow."""
+    if config.max_sequence_length is not None:
+        return config.max_sequence_length
+    if config.weights is None:
+        return MAX_SEQUENCE_LENGTH
+    positions = open_checkpoint(config.weights).sizes["max_sequence_length"]
+    if positions < MAX_SEQUENCE_LENGTH:
+        print(
+            f"Texts are truncated to {positions} word pieces: {config.weights} has no "
+            "more positions.",
+            flush=True,
+        )
+    return min(positions, MAX_SEQUENCE_LENGTH)
 
 
 def versions():
@@ -251,61 +401,27 @@ def write_json(path, value):
         written.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
 
 
-def _epochs_done(folder, config):
-    """Epochs of a run that was stopped in this folder; 0 for a new run."""
-    backup = folder / "backup"
-    options = _options(config)
-    metadata = backup / "training_metadata.json"  # Keras writes it, weights first
-    if not metadata.is_file():
-        return 0
-    stopped = json.loads((backup / "config.json").read_text(encoding="utf-8"))
-    # Options that there were not yet when it was stopped had their defaults.
-    new = {field.name: field.default for field in dataclasses.fields(config)}
-    changed = [
-        f"{key}={stopped.get(key, new.get(key))!r} (now {value!r})"
-        for key, value in options.items()
-        if stopped.get(key, new.get(key)) != value
-    ]
-    if changed:
-        raise ValueError(
-            f"{folder} holds a run that was stopped, with other options: "
-            f"{', '.join(changed)}. Repeat the options to go on with it, remove "
-            f"{backup} to start anew, or choose another output_dir."
-        )
-    epochs_done = json.loads(metadata.read_text(encoding="utf-8"))["epoch"]
-    print(f"Going on after epoch {epochs_done}.", flush=True)
-    return epochs_done
+def _warnings(task, examples):
+    """What will keep a model from learning, printed and returned as sentences."""
+    labels = np.unique(examples.labels)
+    if len(labels) > 1:
+        return []
+    label = task.label_names[labels[0]] if task.label_names else labels[0]
+    warning = (
+        f"All {len(examples):,} training examples have the label {label!s}: the model "
+        "can learn nothing but to answer it."
+    )
+    print(f"Warning: {warning}", flush=True)
+    return [warning]
 
 
-def _precision(folder, config, epochs_done):
-    """The precision of a new run, or that of the run that goes on."""
-    chosen = folder / "backup" / "precision.json"
-    if epochs_done and chosen.is_file():
-        # A busy machine may measure other rates than before the stop.
-        return Precision(**json.loads(chosen.read_text(encoding="utf-8")))
-    precision = choose_precision(config.precision)
-    if config.precision == "auto":
-        print(f"Computing in {precision.chosen}: {precision.reason}.", flush=True)
-    return precision
-
-
-def _start(folder, config, epochs_done, precision):
-    """Makes the folder, and notes the options of a new run in it."""
-    backup = folder / "backup"
-    backup.mkdir(parents=True, exist_ok=True)
-    if not epochs_done:
-        (backup / "latest.weights.h5").unlink(missing_ok=True)
-        write_json(backup / "precision.json", dataclasses.asdict(precision))
-        write_json(backup / "config.json", _options(config))
-
-
-def _options(config):
-    """What must be the same for a stopped run to go on."""
-    return {
-        key: value
-        for key, value in dataclasses.asdict(config).items()
-        if key not in ("output_dir", "export")
-    }
+def _checksum(examples):
+    """Checksum of texts and labels."""
+    digest = hashlib.sha256()
+    for column in (*examples.texts, map(str, examples.labels)):
+        for value in column:
+            digest.update(value.encode() + b"\0")
+    return digest.hexdigest()
 
 
 def _vocabulary(config, texts):

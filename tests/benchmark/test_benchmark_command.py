@@ -95,7 +95,7 @@ def test_what_is_no_python_is_refused(refused):
 
 def test_missing_matplotlib_is_told(refused, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert 'pip install "keras_recbert[benchmark]"' in refused("swish_rnn")
+    assert 'pip install -e ".[benchmark]"' in refused("swish_rnn")
 
 
 # Environments --------------------------------------------------------------------

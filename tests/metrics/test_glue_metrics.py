@@ -125,5 +125,5 @@ def test_unknown_names():
 )
 def test_without_the_library_the_error_names_the_extra(monkeypatch, library, metric):
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ImportError, match=r'pip install "keras_recbert\[train\]"'):
+    with pytest.raises(ImportError, match=r'pip install -e "\.\[train\]"'):
         glue_scores(metric, LABELS, CLASSES)

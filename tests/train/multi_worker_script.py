@@ -27,7 +27,7 @@ from keras_recbert.train.multi_worker import (
     naming_lost_workers,
     shared_batches,
 )
-from keras_recbert.train.strategy import make_strategy, sum_gradients_first
+from keras_recbert.train.strategy import make_strategy
 
 SEQUENCE_LENGTH = 24
 BATCH_SIZE = 8
@@ -122,9 +122,7 @@ def build(strategy, model, dropout=0.0, precision="float32", sizes=None, **optio
             dtype=precision,
             **{"num_layers": 2, "hidden_dim": 16, "num_heads": 2, **(sizes or {})},
         )
-        pretrainer.compile_for_pretraining(
-            sum_gradients_first(pretraining_optimizer(config))
-        )
+        pretrainer.compile_for_pretraining(pretraining_optimizer(config))
         pretrainer.optimizer.build(pretrainer.trainable_variables)
     return pretrainer, examples, config
 

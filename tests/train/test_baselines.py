@@ -21,6 +21,6 @@ def test_bag_of_words_learns_words_and_not_their_order():
 
 
 def test_without_scikit_learn_it_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn.linear_model", None)
-    with pytest.raises(ImportError, match=r'scikit-learn: pip install "keras_recbert'):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(ImportError, match=r'scikit-learn: pip install -e ".\[train\]"'):
         bag_of_words_accuracy(["a", "b"], [0, 1], ["a"], [0])

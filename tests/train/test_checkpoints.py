@@ -1,6 +1,11 @@
+import errno
+import os
+import shutil
+
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_recbert.train.checkpoints import Checkpoints
 
@@ -75,13 +80,91 @@ def test_what_cannot_be_written_leaves_the_last_one(tmp_path, monkeypatch):
     checkpoints = Checkpoints(tmp_path)
     model = trained_model(1)
     checkpoints.save(model, 1, {})
-    message = (
-        "ended: The .* of step 2 could not .* step 1 is intact: make room, and run"
-    )
-    with pytest.raises(OSError, match=message), checkpoints.naming_the_last():
-        # A path too long for any disk, as one that is full would do.
+    message = "ended: The .* of step 2 could not .* step 1 is intact: run the same com"
+    with pytest.raises(OSError, match=message), checkpoints.telling_the_last():
+        # A path too long for any disk.
         monkeypatch.setattr(
             Checkpoints, "_path", lambda self, step: self.folder / ("x" * 300)
         )
         checkpoints.save(model, 2, {})
     assert [path.name for path in tmp_path.iterdir()] == ["step_00000001"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "file"),
+        tf.errors.ResourceExhaustedError(None, None, "a; No space left on device"),
+    ],
+)
+def test_a_full_disk_asks_for_room(tmp_path, error):
+    message = "no space is left on .* There is no checkpoint yet: make room, and start"
+    with (
+        pytest.raises(OSError, match=message),
+        Checkpoints(tmp_path).telling_the_last(),
+    ):
+        raise error
+
+
+def test_what_is_no_file_is_left_as_it_is(tmp_path):
+    error = tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor")
+    with (
+        pytest.raises(tf.errors.ResourceExhaustedError, match="^OOM"),
+        Checkpoints(tmp_path).telling_the_last(),
+    ):
+        raise error
+
+
+def test_state_and_weights_belong_together(tmp_path, capsys):
+    """Of other checkpoints, each whole in itself."""
+    checkpoints = Checkpoints(tmp_path)
+    for step in (1, 2, 3):
+        checkpoints.save(trained_model(step), step, {"step": step})
+    first, second, third = (tmp_path / f"step_{step:08d}" for step in (1, 2, 3))
+    shutil.copy(first / "state.json", third / "state.json")
+    for name in ("variables.index", "variables.data-00000-of-00001"):
+        shutil.copy(first / name, second / name)
+    assert checkpoints.read_state() == {"step": 1}
+    assert checkpoints.restore(trained_model(7)) == {"step": 1}
+    output = capsys.readouterr().out
+    for folder in (second, third):
+        assert f"{folder} is damaged and not used: state.json and" in output
+    # A whole one under the name of another.
+    shutil.rmtree(third)
+    first.rename(third)
+    with pytest.raises(ValueError, match="None of the 2 checkpoints"):
+        checkpoints.restore(trained_model(7))
+
+
+def test_what_is_needed_is_kept_and_later_ones_are_not(tmp_path):
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    model = trained_model(1)
+    for step, needs in ((1, []), (2, [1]), (3, [1]), (4, [3]), (5, [3])):
+        checkpoints.save(model, step, {"needs": needs})
+    assert checkpoints.steps() == [3, 4, 5]
+    # After damage a run resumes before the others.
+    (tmp_path / "step_00000005" / "state.json").write_text("{")
+    checkpoints.save(model, 4, {"needs": [3]})
+    assert checkpoints.steps() == [3, 4]
+
+
+def test_nothing_that_is_not_finite_is_written(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    model = trained_model(1)
+    checkpoints.save(model, 1, {})
+    model.optimizer.variables[-1].assign([1.0, np.nan])
+    with pytest.raises(RuntimeError, match="NaN or .* after step 2. The .* step 1 is"):
+        checkpoints.save(model, 2, {})
+    assert checkpoints.steps() == [1]
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    checkpoints = Checkpoints(tmp_path / "checkpoints")
+    checkpoints.save(trained_model(1), 1, {})
+    (tmp_path / "checkpoints" / ".step_00000002.abcd_123" / "new").mkdir(parents=True)
+    (tmp_path / "checkpoints" / "mine").mkdir()
+    checkpoints.remove_unfinished()
+    names = [path.name for path in (tmp_path / "checkpoints").iterdir()]
+    assert sorted(names) == ["mine", "step_00000001"]
+    checkpoints.clear()
+    assert [path.name for path in tmp_path.rglob("*")] == ["checkpoints", "mine"]

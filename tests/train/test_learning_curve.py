@@ -1,14 +1,11 @@
 import struct
 import sys
-import types
 
 import pytest
 
 from keras_recbert.train.learning_curve import save_learning_curve
 
-LOSS = types.SimpleNamespace(
-    _step=40, steps=[10, 20, 30, 40], losses=[1, 0.8, 0.5, 0.4]
-)
+LOSS = {"step": 40, "steps": [10, 20, 30, 40], "losses": [1, 0.8, 0.5, 0.4]}
 HISTORY = {
     "loss": [0.9, 0.45],
     "accuracy": [0.5, 0.8],
@@ -67,8 +64,6 @@ def test_two_dev_splits_are_four_lines(tmp_path, drawn):
 
 
 def test_without_matplotlib_it_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(
-        ImportError, match=r'matplotlib: pip install "keras_recbert\[tr'
-    ):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r'matplotlib: pip install -e "\.\[train\]"'):
         save_learning_curve(tmp_path / "it.png", LOSS, HISTORY, "dev_accuracy", "")

@@ -1,5 +1,6 @@
 """Which precision a run takes, why, and what it then computes in."""
 
+import dataclasses
 import json
 import types
 
@@ -142,5 +143,5 @@ def test_a_stopped_run_goes_on_in_the_precision_it_had(tmp_path, monkeypatch):
     assert model.backbone.policy.name == "mixed_bfloat16"
     assert results["precision"]["gflops"] == {"float32": 100.0, "bfloat16": 400.0}
     # Once it is done, the next run measures anew.
-    model, _ = fine_tune(options)
+    model, _ = fine_tune(dataclasses.replace(options, overwrite=True))
     assert model.backbone.policy.name == "float32"

@@ -1,17 +1,16 @@
 """`kill -9` at any moment, the same command again, and the same weights bit for bit."""
 
 import json
-import math
 import random
 import resource
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
+import processes
 import pytest
 import yaml
+from processes import finish, wait_for
 from toy_texts import write_corpus
 
 import keras_recbert
@@ -48,33 +47,12 @@ def start(tmp_path_factory):
         yaml.safe_dump({**RECIPE, "corpus": corpus, "validation": {"toy": corpus}})
     )
 
-    def run(output, *flags, **kwargs):
-        command = [sys.executable, "-m", "keras_recbert.cli", "pretrain"]
-        command += ["--recipe", str(recipe), "--output-dir", str(output), *flags]
-        return subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            **kwargs,
-        )
+    def run(output, *flags):
+        argv = ("--recipe", recipe, "--output-dir", output, *flags)
+        return processes.start("pretrain", *argv)
 
     run.corpus = folder / "corpus"
     return run
-
-
-def finish(process, status=0):
-    output = process.communicate(timeout=600)[0]
-    assert process.returncode == status, output[-3000:]
-    return output
-
-
-def wait_for(process, path, seconds=math.inf):
-    """Until the process has made a folder, or so many seconds."""
-    until = time.monotonic() + seconds
-    while not path.is_dir() and time.monotonic() < until:
-        assert process.poll() is None, process.communicate()[0][-3000:]
-        time.sleep(0.02)
 
 
 def weights_of(folder):
@@ -85,7 +63,7 @@ def weights_of(folder):
 def test_killed_at_any_moment_the_weights_are_the_same(start, tmp_path):
     begin = time.perf_counter()
     process = start(tmp_path / "whole")
-    wait_for(process, tmp_path / "whole" / "checkpoints" / "step_00000010")
+    wait_for(process, (tmp_path / "whole/checkpoints/step_00000010").is_dir)
     first = time.perf_counter() - begin
     finish(process)
     rest = time.perf_counter() - begin - first
@@ -100,10 +78,10 @@ def test_killed_at_any_moment_the_weights_are_the_same(start, tmp_path):
             checkpoints / f"step_{killed_at[-1] + 10 * more:08d}" for more in (1, 2)
         )
         if number % 2:
-            wait_for(process, following)
-            wait_for(process, second, random.uniform(0, rest / 20))
+            wait_for(process, following.is_dir)
+            wait_for(process, second.is_dir, random.uniform(0, rest / 20))
         else:
-            wait_for(process, following, random.uniform(0.4, 1.1) * first)
+            wait_for(process, following.is_dir, random.uniform(0.4, 1.1) * first)
         assert process.poll() is None, process.communicate()[0][-3000:]
         process.send_signal(signal.SIGKILL)
         process.communicate()
@@ -131,7 +109,7 @@ def test_a_full_disk_ends_with_what_to_do(start, tmp_path, small):
     """Files may not grow to the size of a checkpoint, or at all: a full disk."""
     process = start(tmp_path / "run")
     first = tmp_path / "run" / "checkpoints" / "step_00000010"
-    wait_for(process, first)
+    wait_for(process, first.is_dir)
     size = (first / "variables.data-00000-of-00001").stat().st_size
     limit = 64 if small else size - 64
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, limit))
@@ -145,9 +123,9 @@ def test_a_full_disk_ends_with_what_to_do(start, tmp_path, small):
     assert not [name for name in held if not name.startswith("step_")]
 
     process = start(tmp_path / "run")
-    wait_for(process, first.parent / f"step_{last + 10:08d}")
+    wait_for(process, (first.parent / f"step_{last + 10:08d}").is_dir)
     process.send_signal(signal.SIGKILL)
-    assert f"Going on after step {last}." in process.communicate()[0]
+    assert f"Resuming after step {last}." in process.communicate()[0]
 
 
 def test_a_vanished_data_file_is_named(start, tmp_path):

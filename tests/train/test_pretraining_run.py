@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import itertools
 import json
 import shutil
 
@@ -12,6 +13,7 @@ import tensorflow as tf
 from toy_texts import FILLERS, VOCABULARY, write_corpus
 
 import keras_recbert
+from keras_recbert.cli import main
 from keras_recbert.config import PretrainingConfig
 from keras_recbert.data.corpus import load_corpus
 from keras_recbert.data.prepare import prepare
@@ -90,7 +92,7 @@ def test_a_run_goes_on_where_it_was_bit_for_bit(config, tmp_path, monkeypatch, c
         assert calls[-1] == step
     monkeypatch.setattr(Checkpoints, "save", save)
     _, again = pretrain(parts)
-    assert "Going on after step 6." in capsys.readouterr().out
+    assert "Resuming after step 6." in capsys.readouterr().out
 
     expected, found = weights_of(config), weights_of(parts)
     for path, value in expected.items():
@@ -109,7 +111,6 @@ def test_what_a_run_leaves(config, tmp_path):
     model, results = pretrain(config)
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert names == {
-        ".lock",
         "checkpoints",
         "history.csv",
         "model.keras",
@@ -163,7 +164,7 @@ def test_damaged_checkpoints_are_noticed_and_the_one_before_is_used(config, caps
     output = capsys.readouterr().out
     assert f"{newest} is damaged and not used" in output
     assert f"{middle} is damaged and not used" in output
-    assert "Going on after step 2." in output
+    assert "Resuming after step 2." in output
     for path, value in weights_of(config).items():
         np.testing.assert_array_equal(value, expected[path], err_msg=path)
 
@@ -234,6 +235,20 @@ def test_a_folder_takes_one_process(config, tmp_path):
 
 
 @pytest.mark.slow
+def test_ten_steps_need_no_other_option(corpus, tmp_path):
+    run = tmp_path / "ten"
+    sizes = itertools.chain(*((name, str(value)) for name, value in SIZES.items()))
+    status = main(
+        ["pretrain", "--corpus", corpus, "--model", "bert_tiny", "--steps", "10"]
+        + ["--sequence-length", "16", "--output-dir", str(run), "--overrides", *sizes]
+    )
+    assert status == 0
+    results = json.loads((run / "results.json").read_text())
+    assert results["config"]["warmup_steps"] == 1
+    assert results["config"]["checkpoint_every"] == 10
+
+
+@pytest.mark.slow
 def test_another_text_under_the_same_name_is_noticed(config, tmp_path):
     folder = tmp_path / "corpus"
     shutil.copytree(config.corpus, folder)
@@ -248,7 +263,7 @@ def test_another_text_under_the_same_name_is_noticed(config, tmp_path):
         num_shards=2,
         overwrite=True,
     )
-    with pytest.raises(ValueError, match="holds a run with .* another text in the fo"):
+    with pytest.raises(ValueError, match="holds a run with .* another text in the fi"):
         pretrain(config)
 
 

@@ -238,8 +238,11 @@ def test_in_the_background_it_can_be_stopped_and_goes_on(toy, tmp_path):
     pid, log = start_until(reached + 2)
     stop(pid)
     text = (tmp_path / "long-seed0.log").read_text()
-    assert f"Going on after step {reached:,}." in text
-    assert log.read_text().splitlines() == ["[1/1] long-seed0"] * 2
+    assert f"Resuming after step {reached:,}." in text
+    lines = [line for line in log.read_text().splitlines() if line]
+    assert len(lines) == 4
+    assert set(lines[::2]) == {"[1/1] long-seed0"}
+    assert all(line.startswith("recbert: stopped.") for line in lines[1::2])
 
 
 def stop(pid):

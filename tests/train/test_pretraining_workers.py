@@ -55,7 +55,7 @@ def start(recipe, folder, *flags, **environment):
     )
 
 
-def start_workers(recipe, folder):
+def start_workers(recipe, folder, *flags):
     """Two processes that find each other on free ports of this machine."""
     with socket.socket() as one, socket.socket() as other:
         one.bind(("localhost", 0))
@@ -66,7 +66,7 @@ def start_workers(recipe, folder):
         start(
             recipe,
             folder,
-            *("--strategy", "multi_worker"),
+            *("--strategy", "multi_worker", *flags),
             TF_CONFIG=json.dumps(
                 {"cluster": cluster, "task": {"type": "worker", "index": index}}
             ),
@@ -112,6 +112,28 @@ def test_workers_equal_one_device_and_go_on_where_they_were(recipe, tmp_path):
         process.send_signal(signal.SIGKILL)
         process.communicate()
     outputs = finish(start_workers(recipe, tmp_path / "killed"))
-    assert all("Going on after step " in output for output in outputs)
+    assert all("Resuming after step " in output for output in outputs)
     for path, value in weights_of(tmp_path / "killed").items():
         np.testing.assert_array_equal(value, two[path], err_msg=path)
+
+
+def test_a_worker_whose_partner_died_says_so_in_one_line(recipe, tmp_path):
+    """Without accumulation, past the first checkpoint."""
+    flags = ("--accumulation", "1", "--steps", "100000", "--checkpoint-every", "10")
+    workers = start_workers(recipe, tmp_path / "run", *flags)
+    try:
+        while not (tmp_path / "run" / "checkpoints" / "step_00000010").is_dir():
+            assert workers[0].poll() is None, workers[0].communicate()[0][-3000:]
+            time.sleep(0.02)
+        workers[1].send_signal(signal.SIGKILL)
+        output = workers[0].communicate(timeout=300)[0]  # TensorFlow waits a minute
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+    assert workers[0].returncode == 2, output[-3000:]
+    assert "Traceback" not in output
+    (line,) = [line for line in output.splitlines() if "recbert: error" in line]
+    assert "worker 0 stopped because another worker" in line
+    assert "start all of them again. TensorFlow said: " in line
+    assert output.splitlines()[-2:][0] == line  # how to see where it arose is last
