@@ -12,6 +12,7 @@ CORE = [
     "tensorflow>=2.20,<2.21",
     "tensorflow-text>=2.20.1,<2.21",  # 2.20.0 breaks FastWordpieceTokenizer
     "keras>=3.15,<3.16",
+    "h5py>=3.11,<4",  # what a `.keras` file holds, before it is built
     "numpy>=2.0,<2.5",
     "safetensors>=0.4.5,<1",  # weights without pickles
     "lazy_loader>=0.4,<1",  # imports on first use

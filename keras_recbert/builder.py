@@ -1,8 +1,10 @@
 """From a name to a model."""
 
 import os
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
+from keras_recbert.keras_backend import require_tensorflow
 from keras_recbert.models import zoo  # noqa: F401  registers the names
 from keras_recbert.models.registry import get_card, list_models, nearest
 
@@ -23,7 +25,9 @@ def build(name, task=None, weights=None, **overrides):
             `keras_recbert.convert.open_checkpoint`. Its vocabulary comes along (not
             how a preset cut its texts: `sequence_length`, `truncation`). A recurrent
             encoder starts as near to it as it can; `weights_report` of the encoder
-            says what was copied and what is new. A `num_layers` below the
+            says what was copied and what is new. The head of a
+            `BertForSequenceClassification` comes along for the same task, labels and
+            `pooling="first"`. A `num_layers` below the
             checkpoint's takes the first layers. A preset that was built by this
             `name`, with whatever overrides, gives its own sizes.
         **overrides: sizes that differ from the card's: `num_layers`, `hidden_dim`,
@@ -45,6 +49,7 @@ def build(name, task=None, weights=None, **overrides):
             fit each other or those of `weights`; says what was expected and the
             nearest valid thing.
         FileNotFoundError: if there is nothing at `weights`.
+        ImportError: if Keras does not run on TensorFlow; says how to switch.
 
     Example:
 
@@ -53,6 +58,7 @@ def build(name, task=None, weights=None, **overrides):
     ...     "swish_tiny", task="classifier", num_classes=2, vocabulary="vocab.txt"
     ... )
     """
+    require_tensorflow()
     card = get_card(name)
     if task not in (None, *TASKS):
         raise ValueError(
@@ -69,23 +75,34 @@ def build(name, task=None, weights=None, **overrides):
         if checkpoint is not None and checkpoint.vocabulary is not None:
             backbone.preprocessor = _text_front(checkpoint, backbone)
         return backbone
+    from keras_recbert.tasks.text_model import take_text_arguments
+    from keras_recbert.text.text_preprocessor import TextPreprocessor
+
     cls = _task_class(task)
     task_arguments, sizes = cls.split_arguments(overrides)
     if task == "pretrainer":
         num_layers = _sizes(card, checkpoint)["num_layers"]
         sizes |= _levels(task_arguments, {"num_layers": num_layers, **sizes})
-    front_sizes = sizes
+    head_too = False
     if checkpoint is not None:
         _take_vocabulary(checkpoint, task_arguments)
-        # Not among those that the caller named.
-        front_sizes = {**_open_sizes(checkpoint), **sizes}
-    preprocessor = cls.make_preprocessor(task_arguments, front_sizes)
+        head_too = _takes_head(task, task_arguments, checkpoint)
+    tokenizer, text = take_text_arguments(task_arguments)
+    if tokenizer is not None and checkpoint is None:
+        sizes.setdefault("vocabulary_size", tokenizer.vocabulary_size)
     backbone = _build_backbone(card, sizes, checkpoint)
+    preprocessor = tokenizer and TextPreprocessor(
+        tokenizer, **{"max_sequence_length": backbone.max_sequence_length, **text}
+    )
     model = cls(backbone, preprocessor=preprocessor, **task_arguments)
     if task == "pretrainer" and checkpoint is not None:
         from keras_recbert.convert.pretraining_heads import load_heads
 
         backbone.weights_report = load_heads(model.heads, backbone, checkpoint)
+    if head_too:
+        from keras_recbert.convert.huggingface_head import load_head
+
+        backbone.weights_report = load_head(model.head, backbone, checkpoint)
     return model
 
 
@@ -95,36 +112,58 @@ def load(path):
     Args:
         path: str or path. A folder written by `save_preset`; a file `model.keras`;
             or a BERT that `build(weights=...)` reads, which gives the plain encoder
-            in the sizes of the checkpoint.
+            in the sizes of the checkpoint, and of a `BertForSequenceClassification`
+            the classifier or regressor.
 
     Returns:
         The model that was saved: `RecBertBackbone`, `TextClassifier`,
         `TextRegressor`, or of a `.keras` file also `Pretrainer`. Of a BERT, a
-        `RecBertBackbone` with `weights_report`.
+        `RecBertBackbone` with `weights_report`; or a task model with its labels,
+        whose `backbone` has the report.
 
     Raises:
         FileNotFoundError: if there is nothing at `path`.
         ValueError: if a file is damaged, or is not what its card says; naming file
             and tensor.
     """
+    require_tensorflow()
     from keras_recbert.convert.open_checkpoint import is_preset, open_checkpoint
 
     if str(path).endswith(".keras"):
         from keras_recbert.tasks.loading import load_model
 
-        return load_model(path)
+        return _trained(load_model(path))
     if is_preset(path):
         from keras_recbert.convert.preset import load_preset
 
-        return load_preset(path, _classes())
+        return _trained(load_preset(path, _classes()))
     from keras_recbert.convert.warm_start import load_weights
 
     checkpoint = open_checkpoint(path)
     backbone = _classes()["RecBertBackbone"](**checkpoint.sizes, name="bert")
     backbone.weights_report = load_weights(backbone, checkpoint)
+    backbone.started_from = _started_from(backbone, checkpoint)
+    preprocessor = None
     if checkpoint.vocabulary is not None:
-        backbone.preprocessor = _text_front(checkpoint, backbone)
-    return backbone
+        preprocessor = _text_front(checkpoint, backbone)
+    if checkpoint.head is None:
+        backbone.preprocessor = preprocessor
+        return backbone
+    from keras_recbert.convert.huggingface_head import load_head
+
+    arguments = {"pooling": "first"}
+    if checkpoint.head.label_names is not None:
+        arguments["label_names"] = checkpoint.head.label_names
+    task = "regressor" if checkpoint.head.label_names is None else "classifier"
+    model = _task_class(task)(backbone, preprocessor, **arguments)
+    backbone.weights_report = load_head(model.head, backbone, checkpoint)
+    return model
+
+
+def _trained(model):
+    """A model that was saved, so that a head put on it knows."""
+    getattr(model, "backbone", model).started_from = "preset"
+    return model
 
 
 def check_weights(name, weights, **overrides):
@@ -136,6 +175,7 @@ def check_weights(name, weights, **overrides):
     Returns:
         `keras_recbert.convert.checkpoint.Checkpoint`.
     """
+    require_tensorflow()
     from keras_recbert.convert.open_checkpoint import open_checkpoint
 
     checkpoint = open_checkpoint(weights)
@@ -157,6 +197,7 @@ def count_parameters(name, **overrides):
     Returns:
         int.
     """
+    require_tensorflow()
     return _unfilled(lambda: build(name, **overrides).count_params())
 
 
@@ -175,6 +216,7 @@ def explain(model, **overrides):
     Raises:
         ValueError, FileNotFoundError: as `build` and `load`.
     """
+    require_tensorflow()
     from keras_recbert.models.backbone import RecBertBackbone
     from keras_recbert.models.explain import explain as explain_encoder
 
@@ -264,7 +306,17 @@ def _build_backbone(card, overrides, checkpoint=None):
         from keras_recbert.convert.warm_start import load_weights
 
         backbone.weights_report = load_weights(backbone, checkpoint)
+        backbone.started_from = _started_from(backbone, checkpoint)
     return backbone
+
+
+def _started_from(backbone, checkpoint):
+    """What `fine_tuning_defaults` goes by."""
+    if checkpoint.format == "keras_recbert":
+        return "preset"
+    loaded = {**backbone.weights_report.copied, **backbone.weights_report.adapted}
+    has_blocks = any(path.startswith("block_") for path in loaded)
+    return "bert" if has_blocks else None
 
 
 def _arguments(card, overrides, checkpoint):
@@ -356,6 +408,38 @@ def _take_vocabulary(checkpoint, arguments):
                 "take the checkpoint's."
             )
     arguments["vocabulary"] = list(checkpoint.vocabulary)
+
+
+def _takes_head(task, arguments, checkpoint):
+    """Whether a task takes the head of a checkpoint; then sets its arguments so.
+
+    Warns if there is one for the task, and other labels are asked for.
+    """
+    head = checkpoint.head
+    wanted = {"classifier": False, "regressor": True}.get(task)
+    if head is None or wanted is not (head.label_names is None):
+        return False
+    names, num_classes = arguments.get("label_names"), arguments.get("num_classes")
+    same = head.label_names is None or (
+        num_classes in (None, len(head.label_names))
+        if names is None
+        else tuple(names) == head.label_names
+    )
+    if not same or arguments.get("pooling") not in (None, "first"):
+        given = {key: arguments.get(key) for key in ("label_names", "num_classes")}
+        warnings.warn(
+            f"{checkpoint.path} has a head for {head.label_names or 'one score'} on "
+            "the pooled first token. The model that is built differs, so its head "
+            f"starts random. Received: pooling={arguments.get('pooling')!r}, "
+            + ", ".join(f"{key}={value!r}" for key, value in given.items())
+            + ".",
+            stacklevel=3,
+        )
+        return False
+    arguments["pooling"] = "first"
+    if head.label_names is not None:
+        arguments["label_names"] = list(head.label_names)
+    return True
 
 
 def _text_front(checkpoint, backbone):

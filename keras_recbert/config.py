@@ -7,8 +7,63 @@ from keras_recbert.mappings import from_mapping, read_yaml
 from keras_recbert.objectives import read_objectives
 
 
+class RunConfig:
+    """What the options of every run have in common."""
+
+    def changes(self, stopped):
+        """What must be the same to resume a run, and is not.
+
+        Args:
+            stopped: dict of the fields of that run, as JSON gives them back.
+
+        Returns:
+            str such as `steps=10 (now 20)`; empty if nothing stands against it.
+        """
+        # Options that there were not yet when it was stopped had their defaults.
+        stopped = {**dataclasses.asdict(type(self)()), **stopped}
+        free = self._free_options()
+        return ", ".join(
+            f"{name}={stopped[name]!r} (now {value!r})"
+            for name, value in dataclasses.asdict(self).items()
+            if name not in free and stopped[name] != value
+        )
+
+    def _free_options(self):
+        """Options that may change when a run resumes."""
+        return ["output_dir", "strategy"]
+
+    def _check_shared(self):
+        """Checks the options that both kinds of run have."""
+        check_seed(self.seed)
+        _check(self.precision in PRECISIONS, self, "precision", " or ".join(PRECISIONS))
+        for name in ("data_dir", "corpus", "output_dir", "weights", "vocabulary"):
+            if getattr(self, name, None) == "":
+                raise ValueError(
+                    f"`{name}` is an empty path. Name one, or leave {name} out."
+                )
+        validation = getattr(self, "validation", {})
+        if "" in (*validation, *validation.values()):
+            raise ValueError(
+                "`validation` has an empty name or path. Received: validation="
+                f"{validation!r}. Name both, such as books DIR."
+            )
+        self._check_overrides()
+
+    def _check_overrides(self):
+        """Refuses sizes that would silently take the place of an option."""
+        options = {field.name: field.name for field in dataclasses.fields(self)}
+        options["dtype"] = "precision"
+        for name in self.overrides:
+            if name in options:
+                raise ValueError(
+                    f"`{options[name]}` is an option of its own. Received: {name!r} in "
+                    f"overrides={self.overrides!r}. Write {options[name]} beside "
+                    "overrides."
+                )
+
+
 @dataclasses.dataclass
-class FineTuningConfig:
+class FineTuningConfig(RunConfig):
     """One fine-tuning run.
 
     Args:
@@ -27,19 +82,21 @@ class FineTuningConfig:
             default what the weights say, true without weights.
         epochs: Passes over the training examples.
         batch_size: Examples per step, over all devices.
-        learning_rate: Highest learning rate; by default 5e-5 with weights (BERT,
-            appendix A.3, tries 2e-5 to 5e-5) and 3e-4 from scratch.
+        learning_rate: Highest learning rate; by default 3e-4 from scratch and from a
+            preset of a pre-training run, 5e-5 from another BERT.
         warmup_fraction: Part of all steps in which the learning rate rises.
         weight_decay: Decoupled weight decay, not on biases and LayerNorm.
         dropout: Dropout rate of encoder and head.
-        pooling: What the head reads: mean (of all outputs; learns faster from scratch)
-            or first (BERT's pooled first token).
+        pooling: What the head reads: mean (of all outputs) or first (BERT's pooled
+            first token); by default first from another BERT that has a pooler, else
+            mean.
         freeze: What is not trained: embeddings, encoder, or the number of the lowest
             blocks (and the embeddings).
         lora_rank: Train adapters of this rank and the head only.
         layerwise_decay: In (0, 1]: what the learning rate is multiplied with once
             for the highest block and once more for each below.
-        max_sequence_length: Word pieces of an example, longer ones are truncated.
+        max_sequence_length: Word pieces of an example, longer ones are truncated; by
+            default 128, or as many positions as the weights have if that is less.
         precision: float32; bfloat16 (computed in bfloat16, weights kept in float32);
             or auto, the one that suits this machine, whose matrix rate is measured.
             Another machine may choose another, so name one for a run to repeat.
@@ -48,7 +105,12 @@ class FineTuningConfig:
         strategy: auto, one_device, mirrored (all GPUs of this machine) or tpu.
         seed: Seed of initial weights, order, dropout and splits.
         limit: Train on the first LIMIT examples only.
+        checkpoint_every: Steps between two checkpoints, from which a stopped run
+            resumes; by default one a minute of training. There is one at the end of
+            each epoch, too.
         export: Write a SavedModel of the best epoch into the output folder.
+        overwrite: Replace what is in the output folder of a finished run, or of one
+            with other options. A stopped run with these options resumes all the same.
         overrides: Sizes that differ from the model's, such as {num_layers: 2}.
     """
 
@@ -67,27 +129,35 @@ class FineTuningConfig:
     warmup_fraction: float = 0.1
     weight_decay: float = 0.01
     dropout: float = 0.1
-    pooling: str = "mean"
+    pooling: str | None = None
     freeze: int | str | None = None
     lora_rank: int | None = None
     layerwise_decay: float | None = None
-    max_sequence_length: int = 128
+    max_sequence_length: int | None = None
     precision: str = "float32"
     gradient_checkpointing: bool = False
     strategy: str = "auto"
     seed: int = 0
     limit: int | None = None
+    checkpoint_every: int | None = None
     export: bool = True
-    overrides: dict[str, int | float | str] = dataclasses.field(default_factory=dict)
+    overwrite: bool = False
+    overrides: dict[str, bool | int | float | str | list[int]] = dataclasses.field(
+        default_factory=dict
+    )
 
     def __post_init__(self):
         for name in ("epochs", "batch_size", "vocabulary_size"):
             _check(getattr(self, name) >= 1, self, name, "at least 1")
         rate = self.learning_rate
-        _check(rate is None or rate > 0, self, "learning_rate", "above 0")
+        valid = rate is None or 0 < rate < math.inf
+        _check(valid, self, "learning_rate", "above 0 and finite")
         _check(0 <= self.warmup_fraction <= 1, self, "warmup_fraction", "in [0, 1]")
-        _check(self.weight_decay >= 0, self, "weight_decay", "at least 0")
+        finite = 0 <= self.weight_decay < math.inf
+        _check(finite, self, "weight_decay", "at least 0 and finite")
         _check(0 <= self.dropout < 1, self, "dropout", "in [0, 1)")
+        valid = (None, *POOLINGS)
+        _check(self.pooling in valid, self, "pooling", " or ".join(POOLINGS))
         freezable = self.freeze in (None, "embeddings", "encoder") or (
             isinstance(self.freeze, int) and self.freeze >= 0
         )
@@ -96,29 +166,29 @@ class FineTuningConfig:
         rank, decay = self.lora_rank, self.layerwise_decay
         _check(rank is None or rank >= 1, self, "lora_rank", "at least 1")
         _check(decay is None or 0 < decay <= 1, self, "layerwise_decay", "in (0, 1]")
-        _check(self.max_sequence_length >= 8, self, "max_sequence_length", "at least 8")
-        _check(self.limit is None or self.limit >= 1, self, "limit", "at least 1")
-        _check(self.precision in PRECISIONS, self, "precision", " or ".join(PRECISIONS))
+        length = self.max_sequence_length
+        _check(length is None or length >= 8, self, "max_sequence_length", "at least 8")
+        for name in ("limit", "checkpoint_every"):
+            value = getattr(self, name)
+            _check(value is None or value >= 1, self, name, "at least 1")
         _check(self.strategy in STRATEGIES, self, "strategy", " or ".join(STRATEGIES))
         if self.data_dir is not None and self.tfds:
             raise ValueError(
                 "The examples come from one place. Received: both data_dir="
                 f"{self.data_dir!r} and tfds=True. Leave one out."
             )
-
-    def highest_learning_rate(self):
-        """`learning_rate`, or the one that suits a run with or without weights."""
-        if self.learning_rate is not None:
-            return self.learning_rate
-        return 3e-4 if self.weights is None else 5e-5
+        self._check_shared()
 
     def run_dir(self):
         """Folder of the run."""
         return self.output_dir or f"runs/{self.task}-{self.model}-seed{self.seed}"
 
+    def _free_options(self):
+        return [*super()._free_options(), "checkpoint_every", "export", "overwrite"]
+
 
 @dataclasses.dataclass
-class PretrainingConfig:
+class PretrainingConfig(RunConfig):
     """One pre-training run.
 
     Args:
@@ -143,7 +213,8 @@ class PretrainingConfig:
             before.
         optimizer: adamw, or adadelta (Liu 2020 trains small students with it).
         learning_rate: Highest learning rate.
-        warmup_steps: Steps in which the learning rate rises.
+        warmup_steps: Steps in which the learning rate rises; by default a tenth of all,
+            100 at most.
         decay: Whether it falls linearly to 0 afterwards, or stays.
         beta_1: Decay of Adam's mean of gradients; AdaDelta's rho.
         beta_2: Decay of Adam's mean of squared gradients.
@@ -154,7 +225,8 @@ class PretrainingConfig:
         ema_momentum: Average weights over the steps with this momentum; the run ends
             with the average.
         dropout: Dropout rate.
-        checkpoint_every: Steps between two checkpoints; each is scored too.
+        checkpoint_every: Steps between two checkpoints; each is scored too. By default
+            what divides the steps and is nearest to 500.
         keep_checkpoints: How many of the latest to keep.
         validation_examples: Examples of each validation corpus to score.
         precision: float32, bfloat16 or auto, as `recbert finetune`.
@@ -181,7 +253,7 @@ class PretrainingConfig:
     long_batch_size: int | None = None
     optimizer: str = "adamw"
     learning_rate: float = 1e-4
-    warmup_steps: int = 100
+    warmup_steps: int | None = None
     decay: bool = True
     beta_1: float = 0.9
     beta_2: float = 0.999
@@ -191,14 +263,14 @@ class PretrainingConfig:
     amsgrad: bool = False
     ema_momentum: float | None = None
     dropout: float = 0.1
-    checkpoint_every: int = 500
+    checkpoint_every: int | None = None
     keep_checkpoints: int = 3
     validation_examples: int = 512
     precision: str = "float32"
     gradient_checkpointing: bool = False
     strategy: str = "auto"
     seed: int = 0
-    overrides: dict[str, int | float | str | list[int]] = dataclasses.field(
+    overrides: dict[str, bool | int | float | str | list[int]] = dataclasses.field(
         default_factory=dict
     )
 
@@ -207,16 +279,16 @@ class PretrainingConfig:
             "steps",
             "batch_size",
             "accumulation",
-            "checkpoint_every",
             "keep_checkpoints",
             "validation_examples",
         ):
             _check(getattr(self, name) >= 1, self, name, "at least 1")
         rate = self.learning_rate
         _check(0 < rate < math.inf, self, "learning_rate", "above 0 and finite")
-        _check(0 <= self.seed < 2**32, self, "seed", "from 0 to 2**32 - 1")
-        within = 0 <= self.warmup_steps <= self.steps
+        warmup, every = self.warmup_steps, self.checkpoint_every
+        within = warmup is None or 0 <= warmup <= self.steps
         _check(within, self, "warmup_steps", f"from 0 to steps={self.steps}")
+        _check(every is None or every >= 1, self, "checkpoint_every", "at least 1")
         for name in ("beta_1", "beta_2", "dropout"):
             _check(0 <= getattr(self, name) < 1, self, name, "in [0, 1)")
         finite = 0 < self.epsilon < math.inf
@@ -229,15 +301,16 @@ class PretrainingConfig:
         _check(averages, self, "ema_momentum", "above 0 and below 1")
         _check(self.sequence_length >= 8, self, "sequence_length", "at least 8")
         _check(self.optimizer in OPTIMIZERS, self, "optimizer", " or ".join(OPTIMIZERS))
-        _check(self.precision in PRECISIONS, self, "precision", " or ".join(PRECISIONS))
         valid = (*STRATEGIES, "multi_worker")
         _check(self.strategy in valid, self, "strategy", " or ".join(valid))
-        self.checkpoint_every = min(self.checkpoint_every, self.steps)
-        if self.steps % self.checkpoint_every:
+        if every is not None:
+            self.checkpoint_every = every = min(every, self.steps)
+        every = every or _divisor_near(self.steps, CHECKPOINT_EVERY)
+        if self.steps % every:
             raise ValueError(
                 "`steps` must be a multiple of `checkpoint_every`. Received: steps="
-                f"{self.steps}, checkpoint_every={self.checkpoint_every}. Try steps="
-                f"{-(-self.steps // self.checkpoint_every) * self.checkpoint_every}."
+                f"{self.steps}, checkpoint_every={every}. Try steps="
+                f"{-(-self.steps // every) * every}."
             )
         self._check_long_examples()
         for length, batch_size, _ in self.phases():
@@ -247,12 +320,7 @@ class PretrainingConfig:
                     f"{self.accumulation} and {batch_size} examples of {length} word "
                     "pieces a step."
                 )
-        for name in ("dropout", "gradient_checkpointing", "weights"):
-            if name in self.overrides:
-                raise ValueError(
-                    f"`{name}` is an option of its own. Received: it in overrides="
-                    f"{self.overrides!r}. Write it beside overrides."
-                )
+        self._check_shared()
         read_objectives(self.objectives)  # raises what is wrong with them
 
     def _check_long_examples(self):
@@ -287,26 +355,57 @@ class PretrainingConfig:
         """Folder of the run."""
         return self.output_dir or f"runs/pretrain-{self.model}-seed{self.seed}"
 
-    def changes(self, stopped):
-        """What must be the same to go on with a run, and is not.
+    def resolved(self, stopped=None):
+        """This run with a number for each option whose default depends on others.
 
         Args:
-            stopped: dict of the fields of that run, as JSON gives them back.
+            stopped: optional dict of the fields of a run that this one resumes, which
+                had numbers for them.
 
         Returns:
-            str such as `steps=10 (now 20)`; empty if nothing stands against it.
+            `PretrainingConfig`.
         """
-        free = ("output_dir", "keep_checkpoints", "strategy")
-        return ", ".join(
-            f"{name}={stopped.get(name)!r} (now {value!r})"
-            for name, value in dataclasses.asdict(self).items()
-            if name not in free and stopped.get(name) != value
-        )
+        defaults = {
+            "warmup_steps": min(100, self.steps // 10),
+            "checkpoint_every": _divisor_near(self.steps, CHECKPOINT_EVERY),
+        }
+        left_open = [name for name in defaults if getattr(self, name) is None]
+        given = {**defaults, **(stopped or {})}
+        return dataclasses.replace(self, **{name: given[name] for name in left_open})
+
+    def _free_options(self):
+        left_open = ("warmup_steps", "checkpoint_every")
+        left_open = [name for name in left_open if getattr(self, name) is None]
+        return [*super()._free_options(), *left_open, "keep_checkpoints"]
 
 
+POOLINGS = ("mean", "first")
 PRECISIONS = ("auto", "float32", "bfloat16")
 OPTIMIZERS = ("adamw", "adadelta")
 STRATEGIES = ("auto", "one_device", "mirrored", "tpu")
+
+
+CHECKPOINT_EVERY = 500  # steps; what a default is near to
+
+
+def _divisor_near(number, target):
+    """The divisor of a number whose ratio to a target is nearest to 1.
+
+    If no divisor is within a factor of 10, the target itself.
+    """
+    divisors = [n for n in range(1, 10 * target + 1) if number % n == 0]
+    nearest = min(divisors, key=lambda n: abs(math.log(n / target)))
+    return nearest if number <= target or 10 * nearest >= target else target
+
+
+def check_seed(seed):
+    """Checks a seed, for all generators of Keras, TensorFlow and NumPy.
+
+    Raises:
+        ValueError: if it is out of their range.
+    """
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"`seed` must be from 0 to 2**32 - 1. Received: seed={seed}.")
 
 
 def _check(valid, config, name, rule):

@@ -1,8 +1,12 @@
 import json
 import os
+import pathlib
 import re
+import shutil
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -142,7 +146,7 @@ def test_help_is_instant_and_loads_no_tensorflow():
         (["pretrain", "--corpus", "none"], "none"),
         (["pretrain", "--recipe", "none.yaml"], "There is no recipe none.yaml"),
         (["pretrain-table", "none.yaml", "--corpus", "c"], "There is no recipe none"),
-        (["evaluate", "none.keras", "--corpora", "a", "b"], "no file none.keras"),
+        (["evaluate", "none.keras", "--corpora", "a", "b"], "No corpus at b"),
     ],
 )
 def test_mistakes_are_one_clear_line(recbert, tmp_path, monkeypatch, argv, message):
@@ -183,6 +187,35 @@ def test_a_traceback_on_request(monkeypatch):
         main(["export", "none.keras", "out"])
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_signals_end_a_command_with_a_message(recbert, monkeypatch, number):
+    cleaned = []
+
+    def work():
+        try:
+            os.kill(os.getpid(), number)
+            time.sleep(60)
+        finally:
+            cleaned.append(number)
+
+    monkeypatch.setitem(COMMANDS, "list", work)
+    handler = signal.getsignal(number)
+    status, out, err = recbert("list")
+    assert (status, out) == (128 + number, "")
+    assert err.startswith("\nrecbert: stopped. The same command resumes a run of ")
+    assert cleaned == [number]
+    assert signal.getsignal(number) is handler
+
+
+def test_an_ignored_signal_stays_ignored(recbert, monkeypatch):
+    monkeypatch.setitem(COMMANDS, "list", lambda: os.kill(os.getpid(), signal.SIGHUP))
+    handler = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does
+    try:
+        assert recbert("list") == (0, "", "")
+    finally:
+        signal.signal(signal.SIGHUP, handler)
+
+
 # Work --------------------------------------------------------------------------
 
 
@@ -210,6 +243,39 @@ def test_export_follows_what_the_model_was_trained_on(recbert, exported):
         status, out, err = recbert("predict", path, *argv)
         assert (status, out) == (2, "")
         assert message in err
+
+
+@pytest.mark.slow  # two processes that load TensorFlow
+@pytest.mark.parametrize("name", ["single", "pairs"])
+def test_the_line_for_saved_model_cli_runs_as_printed(recbert, saved, tmp_path, name):
+    output = tmp_path / "a folder"
+    status, out, _ = recbert("export", str(saved / f"{name}.keras"), str(output))
+    assert status == 0
+    _, line = out.strip().split("call it as: ")
+    result = subprocess.run(
+        line,
+        shell=True,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,  # as a user without this package's sources
+        env={**os.environ, "PATH": f"{pathlib.Path(sys.executable).parent}:/bin"},
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert "Result for output key label:\n[b'" in result.stdout
+    readme = pathlib.Path(__file__).parents[1] / "README.md"
+    shown = line.replace(f"'{output}'", "film_model")
+    assert (shown in readme.read_text(encoding="utf-8")) is (name == "single")
+
+
+def test_a_cut_savedmodel_is_one_line(recbert, exported, tmp_path):
+    path = tmp_path / "cut"
+    shutil.copytree(exported / "single_saved", path)
+    file = path / "variables" / "variables.data-00000-of-00001"
+    file.write_bytes(file.read_bytes()[:1000])
+    status, out, err = recbert("predict", str(path), "a good film")
+    assert (status, out) == (2, "")
+    assert err.startswith(f"recbert: error: The SavedModel at {path} is damaged: ")
+    assert len(err.splitlines()) == 2
 
 
 def test_explain_says_what_runs(recbert, saved):
@@ -276,21 +342,23 @@ def test_convert_reads_accounts_and_writes(recbert, tmp_path):
     assert not (tmp_path / "x").exists()
 
 
-def test_convert_leaves_heads_behind_and_says_so(recbert, tmp_path):
-    model = tiny_model()
+def test_convert_writes_a_classifier_for_transformers(recbert, tmp_path):
+    model = tiny_model(label_names=["bad", "good"], pooling="first")
     model.save_preset(tmp_path / "preset")
-    status, out, _ = recbert(
-        "convert",
-        str(tmp_path / "preset"),
-        str(tmp_path / "bert"),
-        "--to",
-        "huggingface",
-    )
+    output = str(tmp_path / "bert")
+    argv = ("convert", str(tmp_path / "preset"), output, "--to", "huggingface")
+    status, out, _ = recbert(*argv)
     assert status == 0
-    assert "The head is left out" in out
-    encoder = keras_recbert.load(tmp_path / "bert")
-    for a, b in zip(model.backbone.weights, encoder.weights, strict=True):
+    assert f"transformers.pipeline('text-classification', '{output}')" in out
+    again = keras_recbert.load(tmp_path / "bert")
+    assert again.label_names == ["bad", "good"]
+    for a, b in zip(model.weights, again.weights, strict=True):
         assert np.array_equal(a.numpy(), b.numpy())
+    # What has no class there.
+    tiny_model(pooling="mean").save_preset(tmp_path / "preset", overwrite=True)
+    status, _, err = recbert(*argv, "--overwrite")
+    assert status == 2
+    assert "reads the pooled first token only" in err and "--pooling first" in err
 
 
 def test_export_takes_presets_of_tasks(recbert, tmp_path):
@@ -313,6 +381,28 @@ def test_a_file_that_is_no_model_is_told(recbert, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_damaged_model_is_told_in_one_line(recbert, saved, tmp_path):
+    content = bytearray((saved / "single.keras").read_bytes())
+    content[len(content) // 2] ^= 4
+    path = tmp_path / "model.keras"
+    path.write_bytes(content)
+    for argv in (("export", path, "out"), ("convert", path, "out"), ("explain", path)):
+        status, _, err = recbert(*map(str, argv))
+        assert status == 2
+        assert f"recbert: error: {path} is damaged or cut short (Bad CRC-32" in err
+        assert len(err.splitlines()) == 2  # and how to see where it arose
+    assert not (tmp_path / "out").exists()
+
+
+def test_convert_takes_the_encoder_of_a_pretrainer(recbert, tmp_path):
+    tiny_model(task="pretrainer").save(tmp_path / "model.keras")
+    output = tmp_path / "preset"
+    status, out, _ = recbert("convert", str(tmp_path / "model.keras"), str(output))
+    assert status == 0
+    assert "The heads of its objectives are left out" in out
+    assert keras_recbert.load(output).preprocessor is not None
+
+
 def test_vocabulary_is_learned_from_files(recbert, tmp_path):
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("\n".join(reviews(60)[0]) + "\n")
@@ -322,7 +412,10 @@ def test_vocabulary_is_learned_from_files(recbert, tmp_path):
     )
     assert status == 0
     pieces = output.read_text().splitlines()
-    assert out == f"Wrote {len(pieces)} word pieces to {output}.\n"
+    assert len(pieces) < 90
+    first, second = out.splitlines()
+    assert first == f"Wrote {len(pieces)} word pieces to {output}."
+    assert second.startswith(f"Learned {len(pieces)} of 90 word pieces: the learner")
     assert "film" in pieces
     assert pieces[0] == "[PAD]"
 

@@ -6,7 +6,12 @@ import shlex
 import pytest
 
 import keras_recbert
-from keras_recbert.config import FineTuningConfig, PretrainingConfig, read_recipe
+from keras_recbert.config import (
+    POOLINGS,
+    FineTuningConfig,
+    PretrainingConfig,
+    read_recipe,
+)
 from keras_recbert.data.glue import get_task
 from keras_recbert.objectives import read_objectives
 
@@ -29,7 +34,6 @@ def test_recipes_parse_and_build(path):
         task="regressor" if task.is_regression else "classifier",
         vocabulary=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"],
         dropout=config.dropout,
-        max_sequence_length=config.max_sequence_length,
         pooling=config.pooling,
         **{**config.overrides, "num_layers": 1, "hidden_dim": 16, "num_heads": 2},
     )
@@ -149,6 +153,37 @@ def test_a_wrong_recipe_is_told_by_file_and_key(recipe, text, message):
         read_recipe(recipe(text))
 
 
+def aliases(depth, key):
+    """YAML of a few hundred bytes that stands for `9 ** depth` values."""
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    for level in range(1, depth):
+        names = ", ".join([f"*a{level - 1}"] * 9)
+        lines.append(f"a{level}: &a{level} [{names}]")
+    return "\n".join([*lines, f"{key}: *a{depth - 1}"])
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (aliases(10, "epochs"), "aliases .* make more than 10,000 values"),
+        ("model: &a [*a]", "aliases .* make more than 10,000 values"),
+        ("model: " + "[" * 3000, "nested too deeply"),
+        (f"epochs: [{'x, ' * 3000}]", "`epochs` must be of type int"),
+        (aliases(3, "epochs"), "unknown key 'a0'"),
+    ],
+)
+def test_a_recipe_that_grows_is_refused_in_short(recipe, text, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        read_recipe(recipe(text))
+    assert len(str(caught.value)) < 2000
+
+
+def test_aliases_may_be_used(recipe):
+    path = recipe("overrides: {num_layers: &n 2, hidden_dim: *n}")
+    config = read_recipe(path)
+    assert config.overrides == {"num_layers": 2, "hidden_dim": 2}
+
+
 def test_a_missing_recipe_is_told(tmp_path):
     with pytest.raises(FileNotFoundError, match="There is no recipe .*none.yaml"):
         read_recipe(tmp_path / "none.yaml")
@@ -160,13 +195,16 @@ def test_a_missing_recipe_is_told(tmp_path):
         ("epochs", 0, "at least 1"),
         ("batch_size", 0, "at least 1"),
         ("vocabulary_size", -1, "at least 1"),
-        ("learning_rate", 0.0, "above 0"),
-        ("learning_rate", float("nan"), "above 0"),
+        ("learning_rate", 0.0, "above 0 and finite"),
+        ("learning_rate", float("nan"), "above 0 and finite"),
+        ("learning_rate", float("inf"), "above 0 and finite"),
         ("warmup_fraction", 1.1, r"in \[0, 1\]"),
-        ("weight_decay", -0.1, "at least 0"),
+        ("weight_decay", -0.1, "at least 0 and finite"),
+        ("weight_decay", float("inf"), "at least 0 and finite"),
         ("dropout", -0.1, r"in \[0, 1\)"),
         ("max_sequence_length", 7, "at least 8"),
         ("limit", 0, "at least 1"),
+        ("checkpoint_every", 0, "at least 1"),
         ("freeze", "everything", "embeddings, encoder or a number of blocks"),
         ("freeze", -1, "embeddings, encoder or a number of blocks"),
         ("lora_rank", 0, "at least 1"),
@@ -182,6 +220,18 @@ def test_values_out_of_range_are_refused(key, value, rule):
 
 
 @pytest.mark.parametrize("cls", [FineTuningConfig, PretrainingConfig])
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [("dropout", "dropout"), ("seed", "seed"), ("dtype", "precision")],
+)
+def test_overrides_do_not_beat_an_option(cls, name, option):
+    with pytest.raises(
+        ValueError, match=f"`{option}` is an option of its own. .*{name}"
+    ):
+        cls(overrides={"num_layers": 2, name: 0})
+
+
+@pytest.mark.parametrize("cls", [FineTuningConfig, PretrainingConfig])
 def test_every_option_is_documented(cls):
     for field in dataclasses.fields(cls):
         assert f"\n    {field.name}: " in inspect.getdoc(cls)
@@ -193,7 +243,56 @@ def test_default_folder_names_the_run():
     assert FineTuningConfig(output_dir="here").run_dir() == "here"
 
 
-def test_the_learning_rate_follows_the_weights():
-    assert FineTuningConfig().highest_learning_rate() == 3e-4
-    assert FineTuningConfig(weights="bert").highest_learning_rate() == 5e-5
-    assert FineTuningConfig(learning_rate=1.0).highest_learning_rate() == 1.0
+@pytest.mark.parametrize(
+    ("steps", "warmup_steps", "checkpoint_every"),
+    [
+        (1, 0, 1),
+        (10, 1, 10),
+        (499, 49, 499),
+        (700, 70, 700),
+        (1200, 100, 600),
+        (10_000, 100, 500),
+        (1_000_000, 100, 500),
+    ],
+)
+def test_warmup_and_checkpoints_follow_the_steps(steps, warmup_steps, checkpoint_every):
+    config = PretrainingConfig(steps=steps).resolved()
+    assert (config.warmup_steps, config.checkpoint_every) == (
+        warmup_steps,
+        checkpoint_every,
+    )
+    # Steps may change as long as nobody has looked at what follows from them.
+    assert dataclasses.replace(PretrainingConfig(), steps=steps).resolved() == config
+    named = PretrainingConfig(steps=steps, warmup_steps=steps, checkpoint_every=1)
+    assert named.resolved() == named
+
+
+def test_steps_that_nothing_divides_need_an_interval():
+    with pytest.raises(ValueError, match="steps=100003, checkpoint_every=500. Try st"):
+        PretrainingConfig(steps=100_003)
+    PretrainingConfig(steps=100_003, checkpoint_every=1)
+
+
+def test_what_is_left_open_is_that_of_the_run_that_resumes():
+    stopped = dataclasses.asdict(PretrainingConfig(steps=200))
+    stopped |= {"warmup_steps": 100, "checkpoint_every": 50}  # defaults once, or named
+    config = PretrainingConfig(steps=200)
+    assert config.changes(stopped) == ""
+    resumed = config.resolved(stopped)
+    assert (resumed.warmup_steps, resumed.checkpoint_every) == (100, 50)
+    other = PretrainingConfig(steps=200, warmup_steps=20)
+    assert other.changes(stopped) == "warmup_steps=100 (now 20)"
+
+
+def test_overrides_take_what_models_take(tmp_path):
+    path = tmp_path / "recipe.yaml"
+    path.write_text("overrides: {causal: true, step_size: [1, 2], num_layers: 2}")
+    for cls in (FineTuningConfig, PretrainingConfig):
+        overrides = read_recipe(path, cls).overrides
+        assert overrides == {"causal": True, "step_size": [1, 2], "num_layers": 2}
+
+
+def test_a_recipe_takes_the_poolings_of_a_task():
+    from keras_recbert.tasks import text_model
+
+    assert POOLINGS == text_model.POOLINGS

@@ -16,8 +16,11 @@ def blocks(language):
 def test_python_blocks_run_one_after_the_other(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     namespace = {}
-    for block in blocks("python"):
+    for index, block in enumerate(blocks("python")):
         exec(compile(block, "README.md", "exec"), namespace)
+        if index == 0:
+            logits = namespace["model"].predict(namespace["texts"], verbose=0)
+            assert logits.argmax(1).tolist() == namespace["labels"]
     assert "label_names" in namespace["answer"]
     assert (tmp_path / "film_model" / "saved_model.pb").is_file()
     assert capsys.readouterr().out

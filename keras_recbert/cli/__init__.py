@@ -1,0 +1,5 @@
+"""The command `recbert`, one file for each group of commands."""
+
+from keras_recbert.cli.command_line import COMMANDS, main
+
+__all__ = ["COMMANDS", "main"]

@@ -1,0 +1,80 @@
+"""Arguments of a command: recipe and flags together, and what is refused of them."""
+
+import argparse
+import dataclasses
+import functools
+import inspect
+
+import tyro
+
+from keras_recbert.config import read_recipe
+
+# Arguments that may be empty: they are what is asked, not where something is.
+_TEXTS = ("ask", "texts")
+
+
+def given(**options):
+    """Options that were given; what is None has the default of the model."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def without_empty(command):
+    """A command that refuses an empty path or name, such as of an unset variable."""
+    signature = inspect.signature(command)
+
+    @functools.wraps(command)
+    def run(*args, **kwargs):
+        for name, value in signature.bind(*args, **kwargs).arguments.items():
+            values = value.values() if isinstance(value, dict) else [value]
+            if isinstance(value, list) and name not in _TEXTS:
+                values = value
+            if "" in values and signature.parameters[name].default != "":
+                raise ValueError(f"`{name}` is empty. Expected a path or a name.")
+        return command(*args, **kwargs)
+
+    return run
+
+
+def config_from(argv, command, cls):
+    """A config from flags, on top of a `--recipe` if one is named.
+
+    Args:
+        argv: list of str, without the name of the command.
+        command: function of the command, which its help quotes.
+        cls: `FineTuningConfig` or `PretrainingConfig`.
+
+    Returns:
+        An instance of `cls`.
+
+    Raises:
+        FileNotFoundError: if there is no such recipe.
+        ValueError: for a recipe that cannot be read, or a value out of range.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--recipe", nargs="?", const="")
+    known, argv = parser.parse_known_args(argv)
+    if known.recipe == "":
+        raise ValueError("--recipe needs the path of a YAML file.")
+    default = read_recipe(known.recipe, cls) if known.recipe else cls()
+    # tyro draws a box around what a config raises, so it gets one that checks nothing.
+    unchecked = dataclasses.dataclass(
+        type(cls.__name__, (cls,), {"__doc__": cls.__doc__, "__post_init__": _no_check})
+    )
+    parsed = tyro.cli(
+        unchecked,
+        prog=f"recbert {command.__name__}",
+        description=inspect.getdoc(command),
+        default=unchecked(**_fields(default)),
+        args=argv,
+    )
+    return cls(**_fields(parsed))
+
+
+def _fields(config):
+    return {
+        field.name: getattr(config, field.name) for field in dataclasses.fields(config)
+    }
+
+
+def _no_check(self):
+    pass

@@ -1,0 +1,139 @@
+"""The command `recbert`: which commands there are, and how they end."""
+
+import contextlib
+import importlib.metadata
+import os
+import platform
+import signal
+import sys
+import threading
+
+import tyro
+
+import keras_recbert
+from keras_recbert.cli.arguments import config_from, without_empty
+from keras_recbert.cli.corpora import prepare, vocabulary
+from keras_recbert.cli.files import convert, export, predict
+from keras_recbert.cli.speed import benchmark, profile
+from keras_recbert.cli.training import (
+    evaluate,
+    finetune,
+    pretrain,
+    pretrain_table,
+    quickstart,
+)
+from keras_recbert.cli.zoo import explain, list_models
+from keras_recbert.config import FineTuningConfig, PretrainingConfig
+from keras_recbert.os_errors import in_words, is_of_tensorflow
+
+COMMANDS = {
+    "list": list_models,
+    "quickstart": quickstart,
+    "finetune": finetune,
+    "prepare": prepare,
+    "pretrain": pretrain,
+    "pretrain-table": pretrain_table,
+    "evaluate": evaluate,
+    "export": export,
+    "convert": convert,
+    "predict": predict,
+    "vocabulary": vocabulary,
+    "benchmark": benchmark,
+    "explain": explain,
+    "profile": profile,
+}
+
+# What wrong arguments, files and machines raise, beside errors of TensorFlow. Anything
+# else is a mistake of ours, which its traceback helps to find.
+_TOLD = (ValueError, TypeError, OSError, ImportError, RuntimeError, MemoryError)
+
+
+def main(argv=None):
+    """Runs `recbert`; returns the exit status."""
+    argv = sys.argv[1:] if argv is None else list(argv)
+    # TensorFlow notes at start-up, as errors too, that there is no GPU. What really
+    # goes wrong is raised.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    try:
+        with _raising_signals():
+            _run(argv)
+            sys.stdout.flush()
+    except KeyboardInterrupt as stop:
+        if os.environ.get("RECBERT_TRACEBACK"):
+            raise
+        with contextlib.suppress(OSError):  # the terminal may be what is gone
+            print(
+                "\nrecbert: stopped. The same command resumes a run of finetune, "
+                "pretrain or pretrain-table.",
+                file=sys.stderr,
+                flush=True,
+            )
+        return 128 + getattr(stop, "number", signal.SIGINT)
+    except BrokenPipeError:  # who reads the output has seen enough: recbert list | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except Exception as error:
+        is_told = isinstance(error, _TOLD) or is_of_tensorflow(error)
+        if os.environ.get("RECBERT_TRACEBACK") or not is_told:
+            raise
+        print(f"recbert: error: {in_words(error)}", file=sys.stderr)
+        print("(RECBERT_TRACEBACK=1 shows where it arose.)", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _run(argv):
+    if argv == ["--version"]:
+        print(_versions())
+    elif argv[:1] == ["finetune"]:
+        finetune(config_from(argv[1:], finetune, FineTuningConfig))
+    elif argv[:1] == ["pretrain"]:
+        pretrain(config_from(argv[1:], pretrain, PretrainingConfig))
+    else:
+        tyro.extras.subcommand_cli_from_dict(
+            {name: without_empty(run) for name, run in COMMANDS.items()},
+            prog="recbert",
+            description="Recurrent BERTs for Keras 3: build, train, export, serve. "
+            "`recbert --version` names the versions that a score may depend on.",
+            args=argv or ["--help"],
+        )
+
+
+class _Signal(KeyboardInterrupt):
+    """Raised by a signal that asks the process to end; `number` says which."""
+
+    def __init__(self, number):
+        super().__init__()
+        self.number = number
+
+
+@contextlib.contextmanager
+def _raising_signals():
+    """Has SIGTERM and SIGHUP end a command as Ctrl-C does: it cleans up, and says so.
+
+    A signal that is ignored, as under `nohup`, stays ignored.
+    """
+
+    def stop(number, _):
+        raise _Signal(number)
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                before[number] = signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _versions():
+    """Versions of what counts, in a line; nothing is imported for it."""
+    names = {"keras": "Keras", "tensorflow": "TensorFlow"}
+    others = [
+        f"{name} {importlib.metadata.version(key)}" for key, name in names.items()
+    ]
+    python = platform.python_version()
+    return f"recbert {keras_recbert.__version__} ({', '.join(others)}, Python {python})"

@@ -1,0 +1,118 @@
+"""Commands that turn models into files of other kinds: export, predict, convert."""
+
+from typing import Annotated, Literal
+
+from tyro.conf import Positional, arg
+
+import keras_recbert
+
+
+def export(
+    model: Positional[str],
+    output: Positional[str],
+    num_texts: int | None = None,
+    overwrite: bool = False,
+):
+    """Writes a SavedModel that answers raw strings.
+
+    Args:
+        model: A model.keras written by `recbert finetune` or `model.save`, or a preset.
+        output: Folder of the SavedModel.
+        num_texts: 1 or 2, texts an example has; by default what it was trained on.
+        overwrite: Replace the folder if it exists.
+    """
+    loaded = keras_recbert.load(model)
+    if not hasattr(loaded, "export_savedmodel"):
+        raise ValueError(
+            f"{model} holds an encoder without a head for a task, which answers "
+            "nothing. Train one first: recbert finetune --weights."
+        )
+    loaded.export_savedmodel(output, num_texts=num_texts, overwrite=overwrite)
+    from keras_recbert.serving.savedmodel import saved_model_cli_line
+
+    num_texts = num_texts or loaded.num_texts
+    texts = "'a text' 'another' --pairs" if num_texts == 2 else "'a sentence'"
+    print(
+        f"Wrote {output}. Query it: recbert predict {output} {texts}\n"
+        "TensorFlow's saved_model_cli needs the ops of TF Text, so call it as: "
+        f"{saved_model_cli_line(output, num_texts)}"
+    )
+
+
+def predict(
+    savedmodel: Positional[str],
+    texts: Annotated[Positional[list[str]], arg(metavar="TEXT [TEXT ...]")],
+    pairs: bool = False,
+):
+    """Asks a SavedModel; needs TensorFlow and TF Text only.
+
+    Args:
+        savedmodel: Folder of the SavedModel.
+        texts: One text or more.
+        pairs: The texts are pairs: first, second, first, second, ...
+    """
+    from keras_recbert.serving.answers import print_answers
+
+    print_answers(savedmodel, texts, pairs)
+
+
+def convert(
+    source: Positional[str],
+    output: Positional[str],
+    model: str | None = None,
+    to: Literal["preset", "huggingface"] = "preset",
+    overwrite: bool = False,
+):
+    """Turns a BERT of another tool into a preset, or a model into a BERT of others.
+
+    Prints what became of each tensor of a BERT: copied, adapted, new, unused.
+
+    Args:
+        source: A folder of Hugging Face, Google's TF1, the Model Garden or TF Hub, a
+            preset, or a model.keras.
+        output: Folder to write.
+        model: Name of the encoder to put the weights into, see `recbert list`; by
+            default a plain BERT of the sizes of the source.
+        to: preset, for keras_recbert.load and --weights; or huggingface, for
+            transformers (plain BERTs only, with a head on the pooled first token).
+        overwrite: Replace the folder if it exists.
+    """
+    from keras_recbert.convert.huggingface import FILES as HUGGINGFACE_FILES
+    from keras_recbert.convert.open_checkpoint import is_preset
+    from keras_recbert.convert.preset import read_preset
+    from keras_recbert.convert.preset_files import FILES as PRESET_FILES
+    from keras_recbert.folders import check_folder
+
+    files = {"preset": PRESET_FILES, "huggingface": HUGGINGFACE_FILES}[to]
+    check_folder(output, files, overwrite)
+    card = {"source": source}
+    if model is None:
+        loaded = keras_recbert.load(source)
+        if is_preset(source):
+            kept = ("metrics", "source", "license")
+            card = {key: read_preset(source).card[key] for key in kept}
+    else:
+        loaded = keras_recbert.build(model, weights=source)
+    encoder = getattr(loaded, "backbone", loaded)
+    if encoder.weights_report is not None:
+        print(encoder.weights_report)
+    if to == "preset":
+        loaded.save_preset(output, overwrite=overwrite, **card)
+        if isinstance(loaded, keras_recbert.tasks.Pretrainer):
+            print("The heads of its objectives are left out: the preset is an encoder.")
+        print(f"Wrote the preset {output}. Load it: keras_recbert.load({output!r})")
+        return
+    if hasattr(loaded, "head"):
+        loaded.save_huggingface(output, overwrite=overwrite)
+        print(
+            f"Wrote {output}. Ask it: transformers.pipeline('text-classification', "
+            f"{output!r})"
+        )
+        return
+    encoder.preprocessor = loaded.preprocessor
+    encoder.save_huggingface(output, overwrite=overwrite)
+    if encoder is not loaded:
+        print("The heads are left out: the folder holds the encoder.")
+    print(
+        f"Wrote {output}. Load it: transformers.AutoModel.from_pretrained({output!r})"
+    )

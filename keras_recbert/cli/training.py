@@ -1,0 +1,145 @@
+"""Commands that train and score: quickstart, finetune, pretrain, their table."""
+
+import itertools
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+from keras_recbert.cli.arguments import given
+from keras_recbert.config import FineTuningConfig, PretrainingConfig, check_seed
+
+
+def quickstart(
+    ask: Annotated[Positional[list[str]], arg(metavar="[SENTENCE ...]")] = [],  # noqa: B006
+    model: str = "swish_tiny",
+    output_dir: str = "runs/quickstart",
+    seed: int = 0,
+):
+    """Trains, scores, exports and asks a small model on text that is here already.
+
+    Args:
+        ask: Sentences to answer at the end.
+        model: Name of the encoder, see `recbert list`.
+        output_dir: Folder for everything it writes.
+        seed: Seed of everything.
+    """
+    check_seed(seed)  # before TensorFlow, which takes seconds
+    from keras_recbert.train.quickstart import quickstart
+
+    quickstart(model, ask, output_dir, seed)
+
+
+def finetune(config: Annotated[FineTuningConfig, arg(name="")]):
+    """Trains a model on a GLUE task, scores it, exports it.
+
+    `--recipe FILE` takes the options from a YAML file; options beside it replace
+    the file's. The same command resumes a run that was stopped.
+    """
+    from keras_recbert.train.fine_tuning import fine_tune
+
+    _, results = fine_tune(config)
+    for name, score in results["scores"].items():
+        print(f"{name.replace('_', ' ')}: {score:.4f}")
+    print(
+        f"best epoch {results['best_epoch']} of {config.epochs}, "
+        f"{results['seconds'] / 60:.1f} minutes on {results['device']}. "
+        f"Everything is in {config.run_dir()}/ (results.json, learning_curve.png, "
+        f"model.keras{', savedmodel/' if config.export else ''})."
+    )
+
+
+def pretrain(config: Annotated[PretrainingConfig, arg(name="")]):
+    """Pre-trains an encoder on a corpus that `recbert prepare` wrote.
+
+    `--recipe FILE` takes the options from a YAML file; options beside it replace
+    the file's, but for entries of objectives and overrides that the file lacks: write
+    those into it. The same command resumes a run that was stopped.
+    """
+    from keras_recbert.train.pretraining_run import pretrain
+
+    _, results = pretrain(config)
+    if results is None:
+        print("Done. The results are with the chief.")
+        return
+    for name, score in results["scores"].items():
+        print(f"{name.replace('_', ' ')}: {score:.4f}")
+    print(
+        f"{config.steps:,} steps, {results['tokens'] / 1e6:,.1f} M tokens, "
+        f"{results['seconds'] / 60:.1f} minutes on {results['device']}. Everything is "
+        f"in {config.run_dir()}/ (results.json, pretraining_curves.png, preset/)."
+    )
+
+
+def pretrain_table(
+    recipes: Annotated[Positional[list[str]], arg(metavar="RECIPE [RECIPE ...]")],
+    corpus: str,
+    validation: dict[str, str] | None = None,
+    test: dict[str, str] | None = None,
+    seeds: list[int] = [0, 1, 2],  # noqa: B006
+    output_dir: str = "runs/pretraining",
+    background: bool = False,
+):
+    """Pre-trains several recipes with several seeds, and writes a table of them.
+
+    What is finished is not run again, and what was stopped goes on: run the same
+    command again. Table and curves are written anew after each run.
+
+    Args:
+        recipes: YAML files, such as configs/pretraining/*.yaml.
+        corpus: Folder written by `recbert prepare`.
+        validation: Names of other prepared folders, such as books DIR; by default
+            those of each recipe.
+        test: Names of prepared folders that the models are scored on at the end, on
+            the whole of each.
+        seeds: Seeds of each recipe.
+        output_dir: Folder of the runs, table.md and curves.png.
+        background: Return at once; the output goes to log.txt in the folder.
+    """
+    from keras_recbert.train.pretraining_table import (
+        plan_table,
+        pretrain_table,
+        run_in_background,
+    )
+
+    options = {"corpus": corpus, **given(validation=validation)}
+    if background:
+        plan_table(recipes, seeds, output_dir, test, **options)
+        arguments = ["pretrain-table", *recipes, "--corpus", corpus]
+        for flag, folders in (("--validation", validation), ("--test", test)):
+            if folders is not None:
+                arguments += [flag, *itertools.chain(*folders.items())]
+        arguments += ["--seeds", *map(str, seeds), "--output-dir", output_dir]
+        pid, log = run_in_background(arguments, output_dir)
+        print(f"Process {pid} is at work; its output goes to {log}. Stop: kill {pid}")
+        return
+    table = pretrain_table(recipes, seeds, output_dir, test, **options)
+    print(f"Wrote {table} and curves.png beside it.")
+    print(table.read_text(encoding="utf-8"))
+
+
+def evaluate(
+    model: Positional[str],
+    corpora: dict[str, str],
+    sequence_length: int | None = None,
+    num_examples: int | None = None,
+    batch_size: int = 64,
+    seed: int = 0,
+):
+    """Scores a pre-trained model on its objectives: perplexity, accuracy.
+
+    Args:
+        model: The model.keras of `recbert pretrain`.
+        corpora: Names of folders of `recbert prepare`, such as books DIR.
+        sequence_length: Word pieces of a row; by default all positions of the model.
+        num_examples: Examples of each corpus, spread over it; by default all.
+        batch_size: Examples at a time.
+        seed: Seed of masks, swaps and pairs.
+    """
+    check_seed(seed)
+    from keras_recbert.train.pretraining_scores import score_pretrained
+
+    scores = score_pretrained(
+        model, corpora, sequence_length, num_examples, batch_size, seed
+    )
+    for name, score in scores.items():
+        print(f"{name.removeprefix('test_').replace('_', ' ')}: {score:.4f}")

@@ -1,0 +1,41 @@
+"""Commands that say what the zoo holds: list, explain."""
+
+from tyro.conf import Positional
+
+import keras_recbert
+from keras_recbert.cli.arguments import given
+
+
+def list_models(pattern: Positional[str] = "*", params: bool = False):
+    """Lists the models of the zoo.
+
+    Args:
+        pattern: Shell pattern of names, such as '*blstm*'.
+        params: Count the parameters of each model and show them beside the paper's.
+    """
+    names = keras_recbert.list_models(pattern)
+    if not names:
+        raise ValueError(f"No model matches {pattern!r}. `recbert list` shows all.")
+    width = max(map(len, names))
+    header = f"{'parameters':>11}  published  " if params else ""
+    print(f"{'model':<{width}}  {header}source")
+    for name in names:
+        card = keras_recbert.get_card(name)
+        counts = ""
+        if params:
+            published = card.published_parameters or ""
+            counts = f"{keras_recbert.count_parameters(name):>11,}  {published:>9}  "
+        paper = card.paper.partition(",")[0]
+        print(f"{name:<{width}}  {counts}{paper}: {card.table}", flush=True)
+
+
+def explain(model: Positional[str], implementation: str | None = None):
+    """Says what runs in each kind of layer on this machine, and why.
+
+    Args:
+        model: Name of an encoder, see `recbert list`; or a preset, a model.keras, a
+            BERT of another tool.
+        implementation: auto, reference, loop or xla; by default what a model was saved
+            with, and auto for a name.
+    """
+    print(keras_recbert.explain(model, **given(implementation=implementation)))
