@@ -87,10 +87,23 @@ class FineTunedModel(keras.Model):
         loss, metrics = self._default_loss_and_metrics()
         optimizer = fine_tuning_optimizer(total_steps, **arguments)
         optimizer.recipe = recipe
-        # Its schedule has run out when a model is saved: `get_compile_config` leaves
-        # it out, and a file need not hold its state.
-        optimizer.save_own_variables = _save_nothing
         self.compile(optimizer, loss=loss, weighted_metrics=metrics)
+
+    def save(self, *arguments, **keywords):
+        """Keras's, without the state of an optimizer of ours.
+
+        `get_compile_config` leaves that optimizer out of the file, as its schedule has
+        run out, so nothing could read the state. `save_weights` keeps it: Keras's
+        `BackupAndRestore` resumes from it.
+        """
+        optimizer = self._unwrapped_optimizer()
+        if self._recipe is None:
+            return super().save(*arguments, **keywords)
+        optimizer.save_own_variables = _save_nothing
+        try:
+            return super().save(*arguments, **keywords)
+        finally:
+            del optimizer.save_own_variables
 
     def fit(
         self,

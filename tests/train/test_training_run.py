@@ -462,7 +462,7 @@ def test_mistakes_are_told_before_any_work(tmp_path):
     [
         ({"freeze": 9}, "`freeze` must be"),
         ({"freeze": 1, "lora_rank": 2}, "`lora_rank` freezes the encoder already"),
-        ({"pooling": "max"}, "`pooling` must be one of"),
+        ({"pooling": "max"}, "`pooling` must be mean or first"),
         ({"overrides": {"num_layers": 0}}, "`num_layers` must be"),
     ],
 )
