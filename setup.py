@@ -48,6 +48,7 @@ TEST = [
     *PREPARE,
     *NOTEBOOKS,
     "pytest>=8,<10",
+    "pytest-xdist>=3.6,<4",  # two test files side by side
     "ruff==0.17.5",  # a new formatter is a change of its own
     # Outside implementations that outputs and ids are compared with.
     "transformers>=5,<6",

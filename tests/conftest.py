@@ -1,5 +1,6 @@
 """Markers, what runs by default, and the folder of real data."""
 
+import gc
 import os
 import pathlib
 
@@ -31,6 +32,12 @@ def pytest_collection_modifyitems(config, items):
     if deselected:
         config.hook.pytest_deselected(items=deselected)
         items[:] = [item for item in items if not _markers(item) & left_out]
+
+
+def pytest_collection_finish():
+    """What imports made stays: no collection of garbage looks at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _markers(item):
