@@ -29,7 +29,7 @@ def refused(function, *args, **kwargs):
     else:
         raise AssertionError(f"{function} {args} is not refused")
 
-for name in ("layers", "tasks", "text", "train", "layers.dense", "tasks.loading"):
+for name in ("layers", "tasks", "text", "train", "serving", "layers.dense"):
     refused(importlib.import_module, f"keras_recbert.{name}")
 refused(getattr, keras_recbert, "layers")
 refused(keras_recbert.build, "swish_tiny")
@@ -38,6 +38,7 @@ refused(keras_recbert.count_parameters, "swish_tiny")
 refused(keras_recbert.explain, "swish_tiny")
 assert main(["explain", "swish_tiny"]) == 2
 assert main(["quickstart"]) == 2
+assert main(["predict", "savedmodel", "A text."]) == 2
 loaded = {"keras", "tensorflow", "torch"} & set(sys.modules)
 assert not loaded, loaded
 
@@ -56,7 +57,7 @@ def test_other_backend_is_refused_before_anything_is_imported():
     )
     assert result.returncode == 0, result.stderr
     lines = [line for line in result.stderr.splitlines() if "TRACEBACK" not in line]
-    assert len(lines) == 2  # one for each command
+    assert len(lines) == 3  # one for each command
     assert all(line.startswith("recbert: error: keras_recbert runs") for line in lines)
 
 
