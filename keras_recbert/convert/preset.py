@@ -60,7 +60,7 @@ def write_preset(
     """Writes a model into a folder that `keras_recbert.load` reads.
 
     Files: `config.json`, `model.safetensors` (every weight by its path, in the dtype
-    it has), `vocab.txt` (of a model with a text front) and `card.json` (sizes,
+    it has), `vocab.txt` (of a model with a preprocessor) and `card.json` (sizes,
     metrics, source, license, versions, size and sha256 sum of each file, and of
     itself). No file names code to run. Not kept: the optimizer's state, what the
     model was compiled with, and `trainable` flags that were set by hand.
@@ -143,7 +143,7 @@ def read_preset(directory):
     if (config["text_front"] is None) == (VOCABULARY in card["files"]):
         raise CheckpointError(
             f"{directory / CARD} must name {VOCABULARY} if and only if {CONFIG} "
-            f"has a text front. It names: {', '.join(card['files'])}. {AGAIN}"
+            f"has a preprocessor. It names: {', '.join(card['files'])}. {AGAIN}"
         )
     return Preset(config, card, directory)
 
@@ -156,7 +156,7 @@ def load_preset(directory, classes):
         classes: dict of name to class: those that a preset may name.
 
     Returns:
-        The model; a bare encoder has its text front as `preprocessor`.
+        The model; a bare encoder has its preprocessor as `preprocessor`.
 
     Raises:
         FileNotFoundError, CheckpointError: as `read_preset`; also if the preset names

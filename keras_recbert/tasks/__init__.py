@@ -1,4 +1,4 @@
-"""Encoders with a head, a default recipe and a text front."""
+"""Encoders with a head, a default recipe and a preprocessor."""
 
 import lazy_loader
 

@@ -37,7 +37,7 @@ _SIZES = dict.fromkeys((*SHARED_ARGUMENTS, *sum(BLOCK_ARGUMENTS.values(), ())))
 
 
 class TextModel(FineTunedModel):
-    """An encoder, a head on its pooled output, and a text front.
+    """An encoder, a head on its pooled output, and a preprocessor.
 
     `fit`, `evaluate` and `predict` take as `x`: a list or array of strings, a tuple
     of two of these (pairs), packed ids as the encoder takes them, or batches of
@@ -194,7 +194,7 @@ class TextModel(FineTunedModel):
         )
 
     def save_preset(self, directory, metrics=None, overwrite=False, **card):
-        """Writes encoder, head and text front into a folder for `keras_recbert.load`.
+        """Writes encoder, head and preprocessor into a folder for `keras_recbert.load`.
 
         See `keras_recbert.convert.preset.write_preset`.
         """
@@ -257,7 +257,7 @@ def split_arguments(cls, arguments):
 
 
 def check_front(preprocessor, backbone):
-    """Raises `ValueError` for a text front that does not fit an encoder."""
+    """Raises `ValueError` for a preprocessor that does not fit an encoder."""
     size = backbone.config["vocabulary_size"]
     if preprocessor.tokenizer.vocabulary_size > size:
         raise ValueError(
@@ -268,7 +268,7 @@ def check_front(preprocessor, backbone):
     longest = preprocessor.sequence_length or preprocessor.max_sequence_length
     if longest > backbone.max_sequence_length:
         raise ValueError(
-            "The text front packs longer rows than the encoder has positions. "
+            "The preprocessor packs longer rows than the encoder has positions. "
             f"Received: {longest} word pieces, "
             f"max_sequence_length={backbone.max_sequence_length}."
         )

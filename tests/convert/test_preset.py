@@ -37,7 +37,7 @@ KINDS = {
 def assert_same_model(loaded, model, inputs=BATCH):
     """Class, arguments, weights and outputs, all bit by bit."""
     assert type(loaded) is type(model)
-    # A text front is compared where there is one: its layers are named anew.
+    # A preprocessor is compared where there is one: its layers are named anew.
     config, wanted = loaded.get_config(), model.get_config()
     fronts = [part.pop("preprocessor", None) is None for part in (config, wanted)]
     assert fronts[0] == fronts[1]
@@ -596,7 +596,7 @@ class Wider(RecBertBackbone):
 
 
 class Shouting(TextPreprocessor):
-    """A text front of a user's own."""
+    """A preprocessor of a user's own."""
 
 
 def test_classes_of_ones_own_are_not_written(tmp_path):
