@@ -46,6 +46,7 @@ from keras_recbert.train.resume import (
     choose_run_precision,
     tell_step,
 )
+from keras_recbert.train.run_folder import RESULTS, check_own, read_options
 from keras_recbert.train.strategy import (
     make_strategy,
     steps_done,
@@ -94,6 +95,8 @@ def _pretrain(config, strategy):
     folder = pathlib.Path(config.run_dir())
     check_place(folder)
     check_folder(folder / "preset", PRESET_FILES, overwrite=True)
+    if (folder / RESULTS).exists():
+        check_own(read_options(folder / RESULTS), folder, "pre-training", "steps")
     checkpoints = Checkpoints(folder / "checkpoints", config.keep_checkpoints)
     objectives = read_objectives(config.objectives)
     corpus = load_corpus(config.corpus)

@@ -119,7 +119,7 @@ def open_run(config):
 def _found_state(config, folder, checkpoints):
     """State of the run in a folder that is to resume; None to begin anew."""
     if (folder / RESULTS).exists():
-        _check_own(_read_options(folder / RESULTS), folder)
+        check_own(read_options(folder / RESULTS), folder)
         if not config.overwrite:
             raise FileExistsError(
                 f"{folder} holds a finished run. Choose another output_dir "
@@ -135,7 +135,7 @@ def _found_state(config, folder, checkpoints):
                 f"{checkpoints.folder} can be read: {WAY_OUT} to start anew."
             )
         if state is not None:
-            _check_own(state["options"], folder)
+            check_own(state["options"], folder)
         return _same_run(state, config, folder, None)
     if not checkpoints.folder.is_dir() and not config.overwrite:
         foreign = [name for name in RUN_FILES if (folder / name).exists()]
@@ -159,7 +159,7 @@ def _same_run(state, config, folder, checksums):
     return state
 
 
-def _read_options(path):
+def read_options(path):
     """Options of a finished run; None if the file is not what a run writes."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))["config"]
@@ -167,11 +167,11 @@ def _read_options(path):
         return None
 
 
-def _check_own(options, folder):
-    """Raises `FileExistsError` unless options are those of a fine-tuning run."""
-    if not isinstance(options, dict) or "epochs" not in options:
+def check_own(options, folder, kind="fine-tuning", its_option="epochs"):
+    """Raises `FileExistsError` unless options are those of a run of this kind."""
+    if not isinstance(options, dict) or its_option not in options:
         raise FileExistsError(
-            f"{folder} holds something that is not a fine-tuning run, which is not "
+            f"{folder} holds something that is not a {kind} run, which is not "
             "replaced. Choose another output_dir (--output-dir)."
         )
 

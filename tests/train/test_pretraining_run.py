@@ -223,6 +223,13 @@ def test_a_place_that_takes_no_run_is_told_at_once(config, tmp_path):
     with pytest.raises(FileExistsError, match="preset holds no "):
         pretrain(config)
     assert (tmp_path / "file").read_text() == "mine"
+    other = tmp_path / "finetuned"
+    other.mkdir()
+    results = json.dumps({"config": {"epochs": 3}})
+    (other / "results.json").write_text(results)
+    with pytest.raises(FileExistsError, match="is not a pre-training run"):
+        pretrain(dataclasses.replace(config, output_dir=str(other)))
+    assert (other / "results.json").read_text() == results
 
 
 def test_a_folder_takes_one_process(config, tmp_path):
