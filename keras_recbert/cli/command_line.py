@@ -18,6 +18,7 @@ from keras_recbert.cli.speed import benchmark, profile
 from keras_recbert.cli.training import (
     evaluate,
     finetune,
+    finetune_table,
     pretrain,
     pretrain_table,
     quickstart,
@@ -30,6 +31,7 @@ COMMANDS = {
     "list": list_models,
     "quickstart": quickstart,
     "finetune": finetune,
+    "finetune-table": finetune_table,
     "prepare": prepare,
     "pretrain": pretrain,
     "pretrain-table": pretrain_table,
@@ -64,7 +66,7 @@ def main(argv=None):
         with contextlib.suppress(OSError):  # the terminal may be what is gone
             print(
                 "\nrecbert: stopped. The same command resumes a run of finetune, "
-                "pretrain or pretrain-table.",
+                "pretrain or their tables.",
                 file=sys.stderr,
                 flush=True,
             )

@@ -1,4 +1,4 @@
-"""Commands that train and score: quickstart, finetune, pretrain, their table."""
+"""Commands that train and score: quickstart, finetune, pretrain, their tables."""
 
 import itertools
 from typing import Annotated
@@ -81,7 +81,7 @@ def pretrain_table(
 ):
     """Pre-trains several recipes with several seeds, and writes a table of them.
 
-    What is finished is not run again, and what was stopped goes on: run the same
+    What is finished is not run again, and what was stopped is resumed: run the same
     command again. Table and curves are written anew after each run.
 
     Args:
@@ -98,8 +98,8 @@ def pretrain_table(
     from keras_recbert.train.pretraining_table import (
         plan_table,
         pretrain_table,
-        run_in_background,
     )
+    from keras_recbert.train.table_runs import run_in_background
 
     options = {"corpus": corpus, **given(validation=validation)}
     if background:
@@ -109,12 +109,60 @@ def pretrain_table(
             if folders is not None:
                 arguments += [flag, *itertools.chain(*folders.items())]
         arguments += ["--seeds", *map(str, seeds), "--output-dir", output_dir]
-        pid, log = run_in_background(arguments, output_dir)
-        print(f"Process {pid} is at work; its output goes to {log}. Stop: kill {pid}")
+        _say_where(*run_in_background(arguments, output_dir))
         return
     table = pretrain_table(recipes, seeds, output_dir, test, **options)
     print(f"Wrote {table} and curves.png beside it.")
     print(table.read_text(encoding="utf-8"))
+
+
+def finetune_table(
+    recipes: Annotated[Positional[list[str]], arg(metavar="RECIPE [RECIPE ...]")],
+    data_dir: str,
+    weights: str | None = None,
+    models: list[str] | None = None,
+    seeds: list[int] = [0, 1, 2],  # noqa: B006
+    output_dir: str = "runs/finetuning",
+    background: bool = False,
+):
+    """Fine-tunes several recipes, encoders and seeds, and writes a table of them.
+
+    What is finished is not run again, and what was stopped is resumed: run the same
+    command again. The table is written anew after each run.
+
+    Args:
+        recipes: YAML files, such as configs/recipes/minilm_*.yaml.
+        data_dir: Folder with the official TSV files of GLUE.
+        weights: What all start from; by default what each recipe names.
+        models: Encoders that each recipe is run with; by default its own.
+        seeds: Seeds of each recipe and encoder.
+        output_dir: Folder of the runs, table.md and results.json.
+        background: Return at once; the output goes to log.txt in the folder.
+    """
+    from keras_recbert.train.fine_tuning_table import (
+        finetune_table,
+        plan_fine_tuning_table,
+    )
+    from keras_recbert.train.table_runs import run_in_background
+
+    options = {"data_dir": data_dir, **given(weights=weights)}
+    if background:
+        plan_fine_tuning_table(recipes, seeds, output_dir, models, **options)
+        arguments = ["finetune-table", *recipes, "--data-dir", data_dir]
+        if weights is not None:
+            arguments += ["--weights", weights]
+        if models is not None:
+            arguments += ["--models", *models]
+        arguments += ["--seeds", *map(str, seeds), "--output-dir", output_dir]
+        _say_where(*run_in_background(arguments, output_dir))
+        return
+    table = finetune_table(recipes, seeds, output_dir, models, **options)
+    print(f"Wrote {table} and results.json beside it.")
+    print(table.read_text(encoding="utf-8"))
+
+
+def _say_where(pid, log):
+    print(f"Process {pid} is at work; its output goes to {log}. Stop: kill {pid}")
 
 
 def evaluate(

@@ -2,14 +2,10 @@
 
 import dataclasses
 import hashlib
-import json
 import pathlib
 import statistics
-import subprocess
-import sys
 
 import numpy as np
-import yaml
 
 from keras_recbert.config import PretrainingConfig, read_recipe
 from keras_recbert.extras import check_installed
@@ -18,17 +14,26 @@ from keras_recbert.train.pretraining_curves import (
     save_pretraining_curves,
     training_seconds,
 )
+from keras_recbert.train.table_runs import (
+    check_different,
+    finished,
+    markdown_table,
+    read_json,
+    refuse_other_options,
+    run_each,
+    spread,
+)
 
 
 def pretrain_table(recipes, seeds, output_dir, test=None, **options):
     """Runs each recipe with each seed, and writes `table.md` and `curves.png`.
 
     Each run is a process of its own, `recbert pretrain`, in the folder
-    `RECIPE-seedSEED`. What is finished is not run again, what was stopped goes on, so
-    the same command may be stopped and run again at any time. The seeds take turns:
-    all recipes with the first seed, then all with the second. Table and picture are
-    written anew after each run. At the end all models are scored on the whole of the
-    corpora of `test`; a run keeps these scores in its `test_scores.json`.
+    `RECIPE-seedSEED`. What is finished is not run again, what was stopped is
+    resumed, so the same command may be stopped and run again at any time. The seeds
+    take turns: all recipes with the first seed, then all with the second. Table and
+    picture are written anew after each run. At the end all models are scored on the
+    whole of the corpora of `test`; a run keeps these scores in its `test_scores.json`.
 
     Args:
         recipes, seeds, output_dir, test, **options: as `plan_table`.
@@ -44,11 +49,7 @@ def pretrain_table(recipes, seeds, output_dir, test=None, **options):
     folder, test = pathlib.Path(output_dir), test or {}
     folder.mkdir(parents=True, exist_ok=True)
     with locked_folder(folder):
-        for number, (run, config) in enumerate(configs.items(), start=1):
-            if not (folder / run / "results.json").is_file():
-                print(f"[{number}/{len(configs)}] {run}", flush=True)
-                _run(config, folder / run)
-                _report(folder, configs, test)
+        run_each("pretrain", configs, folder, lambda: _report(folder, configs, test))
         for number, run in enumerate(configs if test else (), start=1):
             if _test_scores(folder / run, test) is None:
                 names = ", ".join(test)
@@ -84,11 +85,7 @@ def plan_table(recipes, seeds, output_dir, test=None, **options):
     check_installed("`recbert pretrain-table`", "pretrain", "matplotlib")
     recipes = [pathlib.Path(recipe) for recipe in recipes]
     names = [recipe.stem for recipe in recipes]
-    for name, values in (("recipes", names), ("seeds", seeds)):
-        if not values:
-            raise ValueError(f"`{name}` is empty. Name one or more.")
-        if len(set(values)) < len(values):
-            raise ValueError(f"`{name}` must differ. Received: {values}.")
+    check_different(recipes=names, seeds=seeds)
     check_place(output_dir)
     folder = pathlib.Path(output_dir)
     shared = [
@@ -107,72 +104,20 @@ def plan_table(recipes, seeds, output_dir, test=None, **options):
         for config in shared
         for path in (config.corpus, *config.validation.values())
     }
-    for config in configs.values():
-        path = pathlib.Path(config.output_dir) / "results.json"
-        if not path.is_file():
-            continue
-        results = _read_json(path)
-        changed = config.changes(results["config"])
+    for run, results in finished(configs, folder).items():
+        config = configs[run]
         now = {
             "corpus": sums[config.corpus],
             "validation": {name: sums[p] for name, p in config.validation.items()},
         }
-        if not changed and results["sums"] != now:
+        if results["sums"] != now:
             changed = "another text in the folders of corpus or validation"
-        if changed:
-            raise ValueError(
-                f"{path.parent} holds a run with other options: {changed}. Remove it "
-                "to run it anew, or choose another output_dir."
-            )
+            refuse_other_options(folder / run, changed)
     for source in {config.corpus for config in shared} if test else ():
         trained = load_corpus(source)
         for path in test.values():
             check_same_pieces(load_corpus(path), trained, source)
     return configs
-
-
-def run_in_background(arguments, output_dir):
-    """Starts `recbert` with these arguments and returns at once.
-
-    Args:
-        arguments: list of str, a command and its flags.
-        output_dir: folder for `log.txt`, its output.
-
-    Returns:
-        Tuple of the process id and the path of the log.
-    """
-    folder = pathlib.Path(output_dir)
-    folder.mkdir(parents=True, exist_ok=True)
-    log = folder / "log.txt"
-    with log.open("a", encoding="utf-8") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "keras_recbert.cli", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # the terminal may close
-        )
-    return process.pid, log
-
-
-def _run(config, run):
-    recipe = run.with_name(f"{run.name}.yaml")
-    recipe.write_text(yaml.safe_dump(dataclasses.asdict(config)), encoding="utf-8")
-    log = run.with_name(f"{run.name}.log")
-    with log.open("a", encoding="utf-8") as output:
-        code = subprocess.run(
-            [sys.executable, "-m", "keras_recbert.cli", "pretrain"]
-            + ["--recipe", str(recipe)],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            check=False,
-        ).returncode
-    if code:
-        last = log.read_text(encoding="utf-8", errors="replace").splitlines()[-3:]
-        raise RuntimeError(
-            f"{run.name} ended with status {code}: {' '.join(last)} Its output is in "
-            f"{log}. Run the same command again to go on."
-        )
 
 
 def _score(run, test):
@@ -193,7 +138,7 @@ def _test_scores(run, test):
     path = run / "test_scores.json"
     if not path.is_file():
         return None
-    kept = _read_json(path)
+    kept = read_json(path)
     scores = kept.pop("scores", None)
     return scores if kept == _what_is_scored(run, test) else None
 
@@ -210,27 +155,17 @@ def _what_is_scored(run, test):
 
 def _report(folder, configs, test):
     runs, every = {}, {}
-    for run, config in configs.items():
-        path = folder / run / "results.json"
-        if path.is_file():
-            name = run.removesuffix(f"-seed{config.seed}")
-            results = _read_json(path)
-            results["scores"] |= _test_scores(folder / run, test) or {}
-            runs.setdefault(name, []).append(results)
-            every[name] = results["config"]["checkpoint_every"]
+    for run, results in finished(configs, folder).items():
+        name = run.removesuffix(f"-seed{configs[run].seed}")
+        results["scores"] |= _test_scores(folder / run, test) or {}
+        runs.setdefault(name, []).append(results)
+        every[name] = results["config"]["checkpoint_every"]
     with new_file(folder / "table.md") as written:
         written.write_text(make_table(runs), encoding="utf-8")
     histories = {
         name: [results["history"] for results in found] for name, found in runs.items()
     }
     save_pretraining_curves(folder / "curves.png", histories, every, folder.name)
-
-
-def _read_json(path):
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged: {error}. Remove it.") from error
 
 
 def make_table(runs):
@@ -261,14 +196,14 @@ def make_table(runs):
     header = ["recipe", "encoder parameters", "s/step", "training loss"]
     header.append(f"after {shortest / 60:.1f} minutes")
     header += [key.removeprefix("val_").replace("_", " ") for key in scores]
-    rows = [[*header, "seeds"], ["---"] * (len(header) + 1)]
+    rows = [[*header, "seeds"]]
     for name, found in runs.items():
         cells = [
             f"`{name}`",
             f"{found[0]['num_parameters']:,}",
             f"{statistics.median(r['seconds_per_step'] for r in found):.3f}",
-            _spread([r["history"]["loss"][-1] for r in found], 3),
-            _spread(
+            spread([r["history"]["loss"][-1] for r in found], 3),
+            spread(
                 [
                     np.interp(shortest, seconds, r["history"]["loss"])
                     for seconds, r in zip(times[name], found, strict=True)
@@ -280,16 +215,9 @@ def make_table(runs):
             values = [r["scores"][key] for r in found if key in r["scores"]]
             is_percent = key.endswith("_accuracy")
             cells.append(
-                _spread([100 * v if is_percent else v for v in values], 1)
+                spread([100 * v if is_percent else v for v in values], 1)
                 if values
                 else "–"
             )
         rows.append([*cells, ", ".join(str(r["config"]["seed"]) for r in found)])
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
-
-
-def _spread(values, digits):
-    mean = f"{statistics.mean(values):.{digits}f}"
-    if len(values) == 1:
-        return mean
-    return f"{mean} ({min(values):.{digits}f}–{max(values):.{digits}f})"
+    return markdown_table(rows)

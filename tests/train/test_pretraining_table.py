@@ -22,8 +22,8 @@ from keras_recbert.train.pretraining_table import (
     make_table,
     plan_table,
     pretrain_table,
-    run_in_background,
 )
+from keras_recbert.train.table_runs import run_in_background
 
 
 def results(seed, loss, perplexity, seconds=(60.0, 120.0), **scores):

@@ -1,0 +1,120 @@
+"""Several fine-tuning recipes, encoders and seeds, each a process, in one table."""
+
+import json
+import re
+
+import pytest
+import yaml
+from toy_texts import VOCABULARY, write_glue_task
+
+from keras_recbert.cli import main
+from keras_recbert.train.fine_tuning_table import make_fine_tuning_table
+
+SIZES = {"hidden_dim": 16, "num_heads": 2}
+
+
+def results(model, seed, accuracy, seconds, f1=None):
+    scores = {"dev_loss": 0.5, "dev_accuracy": accuracy}
+    return {
+        "task": "mrpc",
+        "model": model,
+        "num_parameters": 1234567,
+        "train_examples": 3668,
+        "dev_examples": {"dev": 408},
+        "scores": scores if f1 is None else {**scores, "dev_f1": f1},
+        "seconds": seconds,
+        "config": {"seed": seed, "epochs": 4},
+    }
+
+
+def test_a_row_is_the_mean_of_the_seeds_and_their_range():
+    header, _, bert, swish = make_fine_tuning_table(
+        [
+            results("bert_minilm", 0, 0.8, 300.0, 0.86),
+            results("swish_minilm", 0, 0.75, 60.0),
+            results("bert_minilm", 1, 0.82, 420.0, 0.88),
+        ]
+    ).splitlines()
+    assert header == (
+        "| task | encoder | parameters | training examples | dev examples | epochs "
+        "| dev scores in percent | minutes | seeds |"
+    )
+    assert bert == (
+        "| mrpc | `bert_minilm` | 1,234,567 | 3,668 | 408 | 4 "
+        "| accuracy 81.0 (80.0–82.0); f1 87.0 (86.0–88.0) | 6 (5–7) | 0, 1 |"
+    )
+    assert swish == (
+        "| mrpc | `swish_minilm` | 1,234,567 | 3,668 | 408 | 4 "
+        "| accuracy 75.0 | 1 | 0 |"
+    )
+
+
+@pytest.fixture
+def command(tmp_path):
+    """Function from recipes to the command; its folder is `tmp_path`."""
+    (tmp_path / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n")
+    for task in ("sst2", "stsb"):
+        write_glue_task(tmp_path / "glue", task)
+        recipe = {
+            "model": "bert_tiny",
+            "task": task,
+            "epochs": 1,
+            "vocabulary": str(tmp_path / "vocab.txt"),
+            "overrides": {**SIZES, "num_layers": 1},
+        }
+        (tmp_path / f"{task}.yaml").write_text(yaml.safe_dump(recipe))
+
+    def make(*recipes):
+        paths = [str(tmp_path / f"{recipe}.yaml") for recipe in recipes]
+        options = f"--data-dir {tmp_path}/glue --output-dir {tmp_path}/table"
+        return ["finetune-table", *paths, *options.split()]
+
+    return make
+
+
+def test_wrong_input_is_told_before_anything_runs(command, tmp_path, capsys):
+    one = command("sst2")
+    for arguments, message in (
+        (command("sst2", "none"), "There is no recipe .*none.yaml"),
+        (command("sst2", "sst2"), "`recipes` must differ"),
+        ([*one, "--seeds", "0", "0"], "`seeds` must differ"),
+        ([*one, "--models", "bert_tiny", "bert_tiny"], "`models` must differ"),
+        ([*one, "--seeds", "-1"], "`seed` must be from 0"),
+    ):
+        assert main(arguments) == 2
+        assert re.search(message, capsys.readouterr().err)
+    assert not (tmp_path / "table").exists()
+
+
+@pytest.mark.slow  # processes of their own
+def test_finished_runs_are_kept_and_collected(command, tmp_path, capsys):
+    run = [*command("stsb", "sst2"), "--models", "bert_tiny", "bert_rab_tiny"]
+    assert main([*run, "--seeds", "3"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0] == "[1/4] stsb-bert_tiny-seed3"
+    assert printed[4].endswith("results.json beside it.")
+    folder = tmp_path / "table"
+    table = (folder / "table.md").read_text()
+    assert table in "\n".join(printed) + "\n"
+    tasks = [line.split(" | ")[:2] for line in table.splitlines()[2:]]
+    assert tasks == [
+        ["| sst2", "`bert_tiny`"],
+        ["| sst2", "`bert_rab_tiny`"],
+        ["| stsb", "`bert_tiny`"],
+        ["| stsb", "`bert_rab_tiny`"],
+    ]
+    text = (folder / "results.json").read_text()
+    assert str(tmp_path) not in text  # no place on this machine
+    assert [one["run"] for one in json.loads(text)] == [
+        line.partition("] ")[2] for line in printed[:4]
+    ]
+
+    before = (folder / "stsb-bert_tiny-seed3" / "results.json").stat()
+    assert main([*run, "--seeds", "3"]) == 0
+    assert "[" not in capsys.readouterr().out.partition("Wrote")[0]
+    assert (folder / "stsb-bert_tiny-seed3" / "results.json").stat() == before
+
+    recipe = yaml.safe_load((tmp_path / "stsb.yaml").read_text())
+    (tmp_path / "stsb.yaml").write_text(yaml.safe_dump({**recipe, "epochs": 2}))
+    assert main([*run, "--seeds", "3"]) == 2
+    assert "stsb-bert_tiny-seed3 holds a run with other" in capsys.readouterr().err
