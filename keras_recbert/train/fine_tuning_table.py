@@ -10,10 +10,13 @@ from keras_recbert.train.table_runs import (
     check_different,
     finished,
     markdown_table,
+    read_json,
+    refuse_other_options,
     run_each,
     spread,
 )
 
+RESULTS = "results.json"
 # Where things are on one machine; what a table is made of leaves them out.
 PLACES = ("data_dir", "output_dir", "weights", "vocabulary")
 
@@ -23,9 +26,10 @@ def finetune_table(recipes, seeds, output_dir, models=None, **options):
 
     Each run is a process of its own, `recbert finetune`, in the folder
     `RECIPE-MODEL-seedSEED`. What is finished is not run again, what was stopped is
-    resumed, so the same command may be stopped and run again at any time. The seeds
-    take turns: everything with the first seed, then everything with the second. Both
-    files are written anew after each run.
+    resumed, so the same command may be stopped and run again at any time. What
+    `results.json` lists is finished too, so that file alone carries a table to another
+    machine. The seeds take turns: everything with the first seed, then everything with
+    the second. Both files are written anew after each run.
 
     Args:
         recipes, seeds, output_dir, models, **options: as `plan_fine_tuning_table`.
@@ -41,7 +45,8 @@ def finetune_table(recipes, seeds, output_dir, models=None, **options):
     folder = pathlib.Path(output_dir)
     folder.mkdir(parents=True, exist_ok=True)
     with locked_folder(folder):
-        run_each("finetune", configs, folder, lambda: _report(folder, configs))
+        done = _finished(configs, folder)
+        run_each("finetune", configs, folder, lambda: _report(folder, configs), done)
         _report(folder, configs)
     return folder / "table.md"
 
@@ -88,24 +93,33 @@ def plan_fine_tuning_table(recipes, seeds, output_dir, models=None, **options):
                     export=False,
                     **options,
                 )
-    finished(configs, folder)
+    _finished(configs, folder)
     return configs
+
+
+def _finished(configs, folder):
+    """dict of the name of a run to its results, of `results.json` and the folders."""
+    found = {}
+    if (folder / RESULTS).is_file():
+        found = {one["run"]: one for one in read_json(folder / RESULTS)}
+        for run in found.keys() & configs.keys():
+            own = dataclasses.asdict(configs[run]) | found[run]["config"]
+            changed = configs[run].changes(own)
+            if changed:
+                refuse_other_options(f"{folder / RESULTS}: {run}", changed)
+    for run, results in finished(configs, folder).items():
+        config = {k: v for k, v in results["config"].items() if k not in PLACES}
+        found[run] = {"run": run, **results, "config": config}
+    return found
 
 
 def _report(folder, configs):
     from keras_recbert.train.training_run import write_json
 
-    results = [
-        _without_places(run, one) for run, one in finished(configs, folder).items()
-    ]
-    write_json(folder / "results.json", results)
+    results = list(_finished(configs, folder).values())
+    write_json(folder / RESULTS, results)
     with new_file(folder / "table.md") as written:
         written.write_text(make_fine_tuning_table(results), encoding="utf-8")
-
-
-def _without_places(run, results):
-    config = {k: v for k, v in results["config"].items() if k not in PLACES}
-    return {"run": run, **results, "config": config}
 
 
 def make_fine_tuning_table(results):

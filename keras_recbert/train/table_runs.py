@@ -19,7 +19,7 @@ def check_different(**lists):
             raise ValueError(f"`{name}` must differ. Received: {values}.")
 
 
-def run_each(command, configs, folder, report):
+def run_each(command, configs, folder, report, done=()):
     """Runs what is not finished, in order.
 
     Args:
@@ -27,12 +27,13 @@ def run_each(command, configs, folder, report):
         configs: dict of the name of a run, a folder below `folder`, to its config.
         folder: path.
         report: function without arguments, called after each run.
+        done: names of runs that are finished, though their folder is not here.
 
     Raises:
         RuntimeError: if a run fails; says which and where its output is.
     """
     for number, (run, config) in enumerate(configs.items(), start=1):
-        if not (folder / run / "results.json").is_file():
+        if run not in done and not (folder / run / "results.json").is_file():
             print(f"[{number}/{len(configs)}] {run}", flush=True)
             _run(command, config, folder / run)
             report()

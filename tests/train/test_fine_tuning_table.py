@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import pytest
 import yaml
@@ -114,7 +115,19 @@ def test_finished_runs_are_kept_and_collected(command, tmp_path, capsys):
     assert "[" not in capsys.readouterr().out.partition("Wrote")[0]
     assert (folder / "stsb-bert_tiny-seed3" / "results.json").stat() == before
 
+    # The file alone is enough, on another machine too.
+    (tmp_path / "elsewhere").mkdir()
+    shutil.copy(folder / "results.json", tmp_path / "elsewhere")
+    run[run.index("--output-dir") + 1] = str(tmp_path / "elsewhere")
+    assert main([*run, "--seeds", "3"]) == 0
+    assert "[" not in capsys.readouterr().out.partition("Wrote")[0]
+    assert (tmp_path / "elsewhere" / "table.md").read_text() == table
+    assert len(list((tmp_path / "elsewhere").iterdir())) == 2
+
     recipe = yaml.safe_load((tmp_path / "stsb.yaml").read_text())
     (tmp_path / "stsb.yaml").write_text(yaml.safe_dump({**recipe, "epochs": 2}))
     assert main([*run, "--seeds", "3"]) == 2
     assert "stsb-bert_tiny-seed3 holds a run with other" in capsys.readouterr().err
+    run[run.index("--output-dir") + 1] = str(folder)
+    assert main([*run, "--seeds", "3"]) == 2
+    assert "epochs=1 (now 2)" in capsys.readouterr().err
