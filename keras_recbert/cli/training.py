@@ -122,6 +122,7 @@ def finetune_table(
     weights: str | None = None,
     models: list[str] | None = None,
     seeds: list[int] = [0, 1, 2],  # noqa: B006
+    precision: str | None = None,
     output_dir: str = "runs/finetuning",
     background: bool = False,
 ):
@@ -136,6 +137,7 @@ def finetune_table(
         weights: What all start from; by default what each recipe names.
         models: Encoders that each recipe is run with; by default its own.
         seeds: Seeds of each recipe and encoder.
+        precision: float32, bfloat16 or auto; by default that of each recipe.
         output_dir: Folder of the runs, table.md and results.json.
         background: Return at once; the output goes to log.txt in the folder.
     """
@@ -145,12 +147,12 @@ def finetune_table(
     )
     from keras_recbert.train.table_runs import run_in_background
 
-    options = {"data_dir": data_dir, **given(weights=weights)}
+    options = {"data_dir": data_dir, **given(weights=weights, precision=precision)}
     if background:
         plan_fine_tuning_table(recipes, seeds, output_dir, models, **options)
         arguments = ["finetune-table", *recipes, "--data-dir", data_dir]
-        if weights is not None:
-            arguments += ["--weights", weights]
+        for name, value in given(weights=weights, precision=precision).items():
+            arguments += [f"--{name}", value]
         if models is not None:
             arguments += ["--models", *models]
         arguments += ["--seeds", *map(str, seeds), "--output-dir", output_dir]

@@ -60,8 +60,8 @@ def plan_fine_tuning_table(recipes, seeds, output_dir, models=None, **options):
         output_dir: folder.
         models: names of encoders that all recipes are run with; by default each
             recipe's own.
-        **options: fields of `FineTuningConfig` that all runs share, such as `data_dir`
-            and `weights`. Nothing is exported.
+        **options: fields of `FineTuningConfig` that all runs share, such as `data_dir`,
+            `weights` and `precision`. Nothing is exported.
 
     Returns:
         dict of `RECIPE-MODEL-seedSEED` to `FineTuningConfig`, in the order of the

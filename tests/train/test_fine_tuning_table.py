@@ -81,6 +81,7 @@ def test_wrong_input_is_told_before_anything_runs(command, tmp_path, capsys):
         ([*one, "--seeds", "0", "0"], "`seeds` must differ"),
         ([*one, "--models", "bert_tiny", "bert_tiny"], "`models` must differ"),
         ([*one, "--seeds", "-1"], "`seed` must be from 0"),
+        ([*one, "--precision", "half"], "`precision` must be auto or float32 or"),
     ):
         assert main(arguments) == 2
         assert re.search(message, capsys.readouterr().err)
