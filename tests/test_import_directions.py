@@ -31,7 +31,7 @@ ARROWS = {
     "config": {"mappings", "objectives"},
     "data": {"extras", "text", "objectives", "folders", "lines", "os_errors"},
     # Below the tasks: `model.export_savedmodel(path)` is a method of theirs.
-    "serving": {"folders", "os_errors", "text", *MODELS},
+    "serving": {"folders", "keras_backend", "os_errors", "text", *MODELS},
     "tasks": {
         "convert",
         "keras_backend",
