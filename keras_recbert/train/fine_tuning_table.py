@@ -135,7 +135,7 @@ def make_fine_tuning_table(results):
     for one in results:
         runs.setdefault((one["task"], one["model"]), []).append(one)
     header = "task, encoder, parameters, training examples, dev examples, epochs"
-    rows = [[*header.split(", "), "dev scores in percent", "minutes", "seeds"]]
+    rows = [[*header.split(", "), "dev scores in percent", "seeds"]]
     for (task, model), found in sorted(runs.items(), key=lambda item: item[0][0]):
         first = found[0]
         rows.append(
@@ -150,7 +150,6 @@ def make_fine_tuning_table(results):
                     f"{name.replace('_', ' ')} {spread(values, 1)}"
                     for name, values in percentages(found).items()
                 ),
-                spread([one["seconds"] / 60 for one in found], 0),
                 ", ".join(str(one["config"]["seed"]) for one in found),
             ]
         )
