@@ -71,7 +71,7 @@ _add(
     WANG,
     "section 4, 6 layers of 384: the public MiniLM-L6-H384",
     targets={SST2: 91.5, MNLI: 83.3, MRPC: 88.9, COLA: 47.5, RTE: 68.8},
-    measured={SST2: 89.6, MRPC: 79.4, RTE: 61.0, COLA: 32.6, STSB: 86.1},
+    measured={SST2: 89.7, MRPC: 80.4, RTE: 59.2, COLA: 31.6, STSB: 86.6},
 )
 _add(
     "bert_base",
@@ -157,13 +157,7 @@ for _size, _parameters, _recurrent_dim in (
         note="" if _size in _SWISH else _not_in_paper(_size),
     )
 
-_MEASURED = {
-    SST2: 89.8,
-    MRPC: 81.6,
-    RTE: 59.6,
-    COLA: 28.5,
-    STSB: 86.6,
-}  # started from MiniLM
+_MEASURED = {MRPC: 81.6, COLA: 27.3, STSB: 86.7}  # started from MiniLM
 
 # TRANS-BLSTM ---------------------------------------------------------------------
 for _size, _parameters, _published, _targets in (
