@@ -102,7 +102,7 @@ def _finished(configs, folder):
     found = {}
     if (folder / RESULTS).is_file():
         found = {one["run"]: one for one in read_json(folder / RESULTS)}
-        for run in found.keys() & configs.keys():
+        for run in (run for run in configs if run in found):
             own = dataclasses.asdict(configs[run]) | found[run]["config"]
             changed = configs[run].changes(own)
             if changed:
