@@ -71,7 +71,7 @@ _add(
     WANG,
     "section 4, 6 layers of 384: the public MiniLM-L6-H384",
     targets={SST2: 91.5, MNLI: 83.3, MRPC: 88.9, COLA: 47.5, RTE: 68.8},
-    measured={SST2: 89.7, MRPC: 80.4, RTE: 59.2, COLA: 31.6, STSB: 86.6},
+    measured={SST2: 89.7, MRPC: 80.6, RTE: 59.2, COLA: 29.1, STSB: 86.6},
 )
 _add(
     "bert_base",
