@@ -123,7 +123,7 @@ def _report(folder, configs):
 
 
 def make_fine_tuning_table(results):
-    """A Markdown table: a row a task and encoder, mean and range over its seeds.
+    """A Markdown table: a row a recipe and encoder, mean and range over its seeds.
 
     Args:
         results: list of the dicts in `results.json`.
@@ -133,14 +133,15 @@ def make_fine_tuning_table(results):
     """
     runs = {}
     for one in results:
-        runs.setdefault((one["task"], one["model"]), []).append(one)
-    header = "task, encoder, parameters, training examples, dev examples, epochs"
+        recipe = one["run"].removesuffix(f"-{one['model']}-seed{one['config']['seed']}")
+        runs.setdefault((recipe, one["model"]), []).append(one)
+    header = "recipe, encoder, parameters, training examples, dev examples, epochs"
     rows = [[*header.split(", "), "dev scores in percent", "seeds"]]
-    for (task, model), found in sorted(runs.items(), key=lambda item: item[0][0]):
+    for (recipe, model), found in sorted(runs.items(), key=lambda item: item[0][0]):
         first = found[0]
         rows.append(
             [
-                task,
+                recipe,
                 f"`{model}`",
                 f"{first['num_parameters']:,}",
                 f"{first['train_examples']:,}",

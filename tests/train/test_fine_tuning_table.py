@@ -14,9 +14,10 @@ from keras_recbert.train.fine_tuning_table import make_fine_tuning_table
 SIZES = {"hidden_dim": 16, "num_heads": 2}
 
 
-def results(model, seed, accuracy, f1=None):
+def results(model, seed, accuracy, f1=None, recipe="mrpc"):
     scores = {"dev_loss": 0.5, "dev_accuracy": accuracy}
     return {
+        "run": f"{recipe}-{model}-seed{seed}",
         "task": "mrpc",
         "model": model,
         "num_parameters": 1234567,
@@ -28,15 +29,16 @@ def results(model, seed, accuracy, f1=None):
 
 
 def test_a_row_is_the_mean_of_the_seeds_and_their_range():
-    header, _, bert, swish = make_fine_tuning_table(
+    header, _, bert, swish, slow = make_fine_tuning_table(
         [
             results("bert_minilm", 0, 0.8, 0.86),
             results("swish_minilm", 0, 0.75),
+            results("bert_minilm", 0, 0.5, recipe="mrpc_slow"),
             results("bert_minilm", 1, 0.82, 0.88),
         ]
     ).splitlines()
     assert header == (
-        "| task | encoder | parameters | training examples | dev examples | epochs "
+        "| recipe | encoder | parameters | training examples | dev examples | epochs "
         "| dev scores in percent | seeds |"
     )
     assert bert == (
@@ -46,6 +48,8 @@ def test_a_row_is_the_mean_of_the_seeds_and_their_range():
     assert swish == (
         "| mrpc | `swish_minilm` | 1,234,567 | 3,668 | 408 | 4 | accuracy 75.0 | 0 |"
     )
+    assert slow.startswith("| mrpc_slow | `bert_minilm` |")
+    assert slow.endswith("| accuracy 50.0 | 0 |")
 
 
 @pytest.fixture
