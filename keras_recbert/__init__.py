@@ -6,15 +6,24 @@ Keras, and nothing else: TensorFlow is loaded when the first model is built.
 
 import lazy_loader
 
-from keras_recbert.builder import build, count_parameters, explain, load
+from keras_recbert.builder import (
+    build,
+    count_parameters,
+    explain,
+    load,
+    save_preset,
+)
 from keras_recbert.models.registry import ModelCard, get_card, list_models, register
 from keras_recbert.registration import register_lazily
 
 __version__ = "0.1.0"
 register_lazily()  # for `keras.models.load_model`
-__getattr__, _, _ = lazy_loader.attach(__name__, submodules=["layers", "tasks", "text"])
+__getattr__, _, _ = lazy_loader.attach(
+    __name__, submodules=["blocks", "layers", "tasks", "text"]
+)
 __all__ = [
     "ModelCard",
+    "blocks",
     "build",
     "count_parameters",
     "explain",
@@ -23,6 +32,7 @@ __all__ = [
     "list_models",
     "load",
     "register",
+    "save_preset",
     "tasks",
     "text",
 ]

@@ -4,9 +4,11 @@ import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
+from keras_recbert.core.names import check_arguments, nearest
 from keras_recbert.keras_backend import require_tensorflow
 from keras_recbert.models import zoo  # noqa: F401  registers the names
-from keras_recbert.models.registry import get_card, list_models, nearest
+from keras_recbert.models.encoder_names import LEVELS
+from keras_recbert.models.registry import get_card, list_models
 
 TASKS = ("classifier", "regressor", "pretrainer")
 
@@ -130,7 +132,7 @@ def load(path):
     from keras_recbert.convert.open_checkpoint import is_preset, open_checkpoint
 
     if str(path).endswith(".keras"):
-        from keras_recbert.tasks.loading import load_model
+        from keras_recbert.convert.load_keras import load_model
 
         return _trained(load_model(path))
     if is_preset(path):
@@ -158,6 +160,26 @@ def load(path):
     model = _task_class(task)(backbone, preprocessor, **arguments)
     backbone.weights_report = load_head(model.head, backbone, checkpoint)
     return model
+
+
+def save_preset(model, directory, metrics=None, overwrite=False, **card):
+    """Writes a model into a folder that `load` reads; `model.save_preset` does it too.
+
+    Args:
+        model: `RecBertBackbone`, `TextClassifier` or `TextRegressor`.
+        directory: str or path. A folder that does not exist yet.
+        metrics: optional dict of JSON, such as `{"SST-2 dev accuracy": 91.4}`.
+        overwrite: bool. Replaces `directory` if it is a preset and nothing else.
+        **card: `source` and `license`, str: where the weights come from, and under
+            what terms they may be used.
+
+    Raises:
+        FileExistsError, TypeError, ValueError: see
+            `keras_recbert.convert.preset.write_preset`.
+    """
+    from keras_recbert.convert.preset import write_preset
+
+    write_preset(model, directory, metrics, overwrite=overwrite, **card)
 
 
 def _trained(model):
@@ -235,12 +257,9 @@ def encoder_arguments(model, **overrides):
     """
     is_file = str(model).endswith(".keras")
     if model not in list_models() and (is_file or os.path.exists(model)):
+        from keras_recbert.blocks import get_block
         from keras_recbert.convert.open_checkpoint import is_preset, open_checkpoint
-        from keras_recbert.models.backbone import (
-            BLOCK_ARGUMENTS,
-            SHARED_ARGUMENTS,
-            check_arguments,
-        )
+        from keras_recbert.models.backbone import SHARED_ARGUMENTS
 
         if is_file:
             loaded = load(model)
@@ -251,7 +270,7 @@ def encoder_arguments(model, **overrides):
             arguments = read_preset(model).encoder_arguments
         else:
             arguments = {"name": "bert", **open_checkpoint(model).sizes}
-        own = BLOCK_ARGUMENTS.get(arguments.get("block", "transformer"), ())
+        own = get_block(arguments.get("block", "transformer")).arguments
         check_arguments(model, overrides, (*SHARED_ARGUMENTS, *own, "dtype"))
         return {**arguments, **overrides}
     try:
@@ -321,25 +340,21 @@ def _started_from(backbone, checkpoint):
 
 def _arguments(card, overrides, checkpoint):
     """Arguments of the encoder, checked to fit the checkpoint."""
-    from keras_recbert.models.backbone import (
-        BLOCK_ARGUMENTS,
-        SHARED_ARGUMENTS,
-        check_arguments,
-        complete_config,
-    )
+    from keras_recbert.blocks import complete_config, get_block
+    from keras_recbert.models.backbone import SHARED_ARGUMENTS
 
-    valid = (*SHARED_ARGUMENTS, *BLOCK_ARGUMENTS[card.sizes["block"]])
+    own = get_block(card.sizes["block"]).arguments
+    valid = (*SHARED_ARGUMENTS, *own)
     check_arguments(f"{card.name!r}", overrides, (*valid, "dtype"))
     sizes = _sizes(card, checkpoint)
     if overrides.get("hidden_dim", sizes["hidden_dim"]) != sizes["hidden_dim"]:
         # These follow the width unless they are named too.
         for size in ("num_heads", "intermediate_dim", "recurrent_dim"):
             sizes.pop(size, None)
-    if card.sizes["block"] == "blstm":
+    if "num_heads" not in own:
         sizes.pop("num_heads", None)
     arguments = {**sizes, "name": card.name, **overrides}
     if checkpoint is not None:
-        from keras_recbert.convert.checkpoint import LEVELS
         from keras_recbert.convert.warm_start import check_sizes
         from keras_recbert.layers.common import check_positive
 
@@ -365,7 +380,6 @@ def _sizes(card, checkpoint):
 
 def _open_sizes(checkpoint):
     """What no name of the zoo fixes, as the checkpoint has it."""
-    from keras_recbert.convert.checkpoint import LEVELS
 
     names = ("vocabulary_size", "max_sequence_length", "num_segments", *LEVELS)
     return {n: checkpoint.sizes[n] for n in names if n in checkpoint.sizes}
@@ -373,7 +387,6 @@ def _open_sizes(checkpoint):
 
 def _levels(task_arguments, sizes):
     """Where the objectives of a pretrainer have its encoder read."""
-    from keras_recbert.convert.checkpoint import LEVELS
     from keras_recbert.tasks.pretrainer import BERT_OBJECTIVES, Pretrainer
 
     given = ", ".join(f"{key}={sizes[key]!r}" for key in LEVELS if key in sizes)

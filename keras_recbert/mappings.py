@@ -7,7 +7,7 @@ import reprlib
 import types
 import typing
 
-from keras_recbert.models.registry import nearest
+from keras_recbert.core.names import nearest
 
 MOST_VALUES = 10_000  # of a recipe; a few aliases of aliases make billions
 SHORT = reprlib.Repr()  # of a value in a message: whole but for what nobody reads

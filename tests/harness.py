@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 import keras_recbert
+from keras_recbert.blocks import get_block, list_blocks
 
 # A bfloat16 number has 8 significant bits, so one rounding errs by up to 0.4 %. A
 # shrunk encoder rounds some twenty times in a row; outputs are compared relative
@@ -20,22 +21,8 @@ LOGITS = ("MaskedLMHead",)
 ANY_RANK = ("AddNorm", "Dense", "Dropout", "FeedForward")
 ANY_WIDTH = ("BertEmbeddings", "ConcatenateSentence", "Dropout", "MeanPooling")
 
-# Two or three layers, narrow, with no two sizes alike. Three layers where the card
-# interleaves three step sizes.
-_HEADS = {"hidden_dim": 12, "num_heads": 3}
-SHRUNK = {
-    "transformer": {**_HEADS, "num_layers": 2, "intermediate_dim": 20},
-    "swish_rnn": {**_HEADS, "num_layers": 3, "recurrent_dim": 20},
-    "trans_blstm": {
-        **_HEADS,
-        "num_layers": 2,
-        "intermediate_dim": 20,
-        "recurrent_dim": 7,
-    },
-    "trans_blstm_half": {**_HEADS, "num_layers": 2, "intermediate_dim": 20},
-    "trans_blstm_1": {**_HEADS, "num_layers": 2, "recurrent_dim": 7},
-    "blstm": {"hidden_dim": 12, "num_layers": 2, "recurrent_dim": 7},
-}
+# Two or three layers, narrow, with no two sizes alike.
+SHRUNK = {block: get_block(block).test_sizes for block in list_blocks()}
 VOCABULARY_SIZE = 37
 
 
@@ -356,7 +343,7 @@ def build_shrunk(name, **overrides):
     """A registered encoder, small, with random weights off their initial values."""
     keras.utils.set_random_seed(0)
     sizes = {
-        **SHRUNK[keras_recbert.get_card(name).sizes["block"]],
+        **get_block(keras_recbert.get_card(name).sizes["block"]).test_sizes,
         "vocabulary_size": VOCABULARY_SIZE,
         "max_sequence_length": 24,
         **overrides,

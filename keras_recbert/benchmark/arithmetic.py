@@ -21,47 +21,30 @@ def step_flops(sizes, shape, pass_):
         shape: `comparisons.Shape`.
         pass_: `"forward"` or `"train"`.
     """
-    dim = sizes["hidden_dim"]
-    block = sizes["block"]
-    token = 0
-    if block != "blstm":
-        token += 8 * dim**2 + 4 * shape.sequence_length * dim
-    if block in ("transformer", "trans_blstm", "trans_blstm_half"):
-        token += 4 * dim * sizes["intermediate_dim"]
-    if block == "swish_rnn":
-        token += 6 * dim * sizes["recurrent_dim"]
-    if "blstm" in block:
-        units = _units(sizes)
-        token += 16 * units * (dim + units)
-        if block != "trans_blstm_half":
-            token += 4 * units * dim
+    kind, config = _kind_and_config(sizes)
+    token = 2 * kind.count_weights(config)
+    if "num_heads" in config:
+        token += 4 * shape.sequence_length * config["hidden_dim"]
     forward = sizes["num_layers"] * shape.batch_size * shape.sequence_length * token
     return 3 * forward if pass_ == "train" else forward
 
 
 def stored_bytes(sizes, shape, pass_):
-    """Bytes that a float32 step cannot do without, as textbooks count them.
+    """Bytes of activations that a float32 step cannot do without.
 
     Training keeps of each layer what its gradient reads (attention weights among
     them: a fused attention needs less); a forward pass keeps one layer at a time.
-    Training adds gradients and two moments to each weight.
     """
-    dim, length = sizes["hidden_dim"], shape.sequence_length
-    block = sizes["block"]
-    token = 2 * dim  # what the two LayerNorms give
-    if block != "blstm":
-        token += 5 * dim + 2 * sizes["num_heads"] * length
-    if block in ("transformer", "trans_blstm", "trans_blstm_half"):
-        token += 2 * sizes["intermediate_dim"] + dim
-    if block == "swish_rnn":
-        token += 4 * sizes["recurrent_dim"] + dim
-    if "blstm" in block:
-        token += 12 * _units(sizes) + dim
-    kept = sizes["num_layers"] if pass_ == "train" else 1
-    return 4 * kept * shape.batch_size * length * token
+    kind, config = _kind_and_config(sizes)
+    token = kind.count_kept(config, shape.sequence_length)
+    layers = sizes["num_layers"] if pass_ == "train" else 1
+    return 4 * layers * shape.batch_size * shape.sequence_length * token
 
 
-def _units(sizes):
-    half = sizes["block"] == "trans_blstm_half"
-    default = sizes["hidden_dim"] // (2 if half else 1)
-    return sizes.get("recurrent_dim", default)
+def _kind_and_config(sizes):
+    # Here, as the process that starts the workers has no TensorFlow of its own.
+    from keras_recbert.blocks import get_block
+
+    kind, width = get_block(sizes["block"]), sizes["hidden_dim"]
+    own = {key: sizes[key] for key in kind.arguments if key in sizes}
+    return kind, {"hidden_dim": width, **kind.complete(width, own)}

@@ -3,8 +3,9 @@
 import dataclasses
 import re
 
+from keras_recbert.core.names import nearest
 from keras_recbert.models import zoo  # noqa: F401  registers the names
-from keras_recbert.models.registry import get_card, nearest
+from keras_recbert.models.registry import get_card
 
 # bfloat16 has the weights in bfloat16 too, mixed_bfloat16 has them in float32: a
 # mixed policy in Keras, autocast in torch.

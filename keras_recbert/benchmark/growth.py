@@ -100,7 +100,7 @@ def growth_table(results):
         if None not in line.rises:
             entry += (
                 f"; memory + {(line.rises[-1] - line.rises[0]) / 1e6:,.0f} MB, "
-                f"textbook + {(line.bytes[-1] - line.bytes[0]) / 1e6:,.0f} MB"
+                f"arithmetic + {(line.bytes[-1] - line.bytes[0]) / 1e6:,.0f} MB"
             )
         text.append(entry)
     return "\n".join(["growth", *(f"  {entry}" for entry in text)]) if text else ""

@@ -13,6 +13,7 @@ import tyro
 import keras_recbert
 from keras_recbert.cli.arguments import config_from, without_empty
 from keras_recbert.cli.corpora import prepare, vocabulary
+from keras_recbert.cli.extensions import import_extensions
 from keras_recbert.cli.files import convert, export, predict
 from keras_recbert.cli.speed import benchmark, profile
 from keras_recbert.cli.training import (
@@ -58,7 +59,7 @@ def main(argv=None):
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
         with _raising_signals():
-            _run(argv)
+            _run(import_extensions(argv))
             sys.stdout.flush()
     except KeyboardInterrupt as stop:
         if os.environ.get("RECBERT_TRACEBACK"):
@@ -96,7 +97,9 @@ def _run(argv):
             {name: without_empty(run) for name, run in COMMANDS.items()},
             prog="recbert",
             description="Recurrent BERTs for Keras 3: build, train, export, serve. "
-            "`recbert --version` names the versions that a score may depend on.",
+            "`recbert --version` names the versions that a score may depend on. "
+            "`--import FILE.py`, with any command, adds the blocks and models that a "
+            "Python file of yours registers.",
             args=argv or ["--help"],
         )
 

@@ -6,16 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-# Where an encoder is read, which its weights leave open: arguments of the encoder.
-LEVELS = ("sentence_layer", "token_layer", "concatenate")
-
 
 class CheckpointError(ValueError):
     """A checkpoint that cannot be read as a BERT. The message says where and why."""
-
-
-class UnknownBlockError(ValueError):
-    """A kind of block that no encoder of this process has."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,9 +204,6 @@ class Naming:
     beta: str = "/beta"
     transposed: bool = False
     heads_apart: bool = False
-
-
-POOLER = ("pooler/kernel", "pooler/bias")
 
 
 def bert_origins(naming, sizes, shapes=None, sizes_from=""):

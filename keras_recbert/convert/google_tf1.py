@@ -4,7 +4,6 @@ import pathlib
 
 from keras_recbert.convert.bert_config import read_bert_config
 from keras_recbert.convert.checkpoint import (
-    POOLER,
     Checkpoint,
     Naming,
     bert_origins,
@@ -12,6 +11,7 @@ from keras_recbert.convert.checkpoint import (
 )
 from keras_recbert.convert.tensorflow_files import open_tensors
 from keras_recbert.convert.whole_vocabulary import check_whole
+from keras_recbert.models.encoder_names import POOLER
 
 _LAYER = "bert/encoder/layer_{layer}/"
 NAMING = Naming(

@@ -8,8 +8,6 @@ import warnings
 
 from keras_recbert.convert.bert_config import SIZES, read_bert_config, read_json
 from keras_recbert.convert.checkpoint import (
-    LEVELS,
-    POOLER,
     Checkpoint,
     CheckpointError,
     Naming,
@@ -24,6 +22,7 @@ from keras_recbert.convert.safetensors_files import (
 )
 from keras_recbert.convert.whole_vocabulary import check_equal, check_whole
 from keras_recbert.folders import write_folder
+from keras_recbert.models.encoder_names import LEVELS, POOLER
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 # What `write_huggingface` writes.

@@ -10,7 +10,6 @@ import pathlib
 
 from keras_recbert.convert.bert_config import read_bert_config
 from keras_recbert.convert.checkpoint import (
-    POOLER,
     Checkpoint,
     CheckpointError,
     bert_origins,
@@ -24,6 +23,7 @@ from keras_recbert.convert.model_garden_names import (
 from keras_recbert.convert.model_garden_params import read_params
 from keras_recbert.convert.tensorflow_files import open_tensors
 from keras_recbert.convert.whole_vocabulary import check_whole
+from keras_recbert.models.encoder_names import POOLER
 
 
 def read_model_garden(prefix):

@@ -7,7 +7,7 @@ import json
 import pathlib
 import sys
 
-from keras_recbert.convert.checkpoint import CheckpointError, UnknownBlockError
+from keras_recbert.convert.checkpoint import CheckpointError
 from keras_recbert.convert.preset_files import (
     AGAIN,
     CARD,
@@ -30,6 +30,7 @@ from keras_recbert.convert.preset_weights import (
     weights_by_name,
 )
 from keras_recbert.convert.safetensors_files import write_tensors
+from keras_recbert.core.names import UnknownBlockError
 from keras_recbert.folders import check_folder, write_folder
 
 

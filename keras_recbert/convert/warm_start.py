@@ -5,12 +5,10 @@ import warnings
 
 import numpy as np
 
-from keras_recbert.convert.checkpoint import LEVELS, POOLER, CheckpointError
-from keras_recbert.convert.from_feed_forward import (
-    lstm_from_feed_forward,
-    swish_from_feed_forward,
-)
+from keras_recbert.blocks import get_block
+from keras_recbert.convert.checkpoint import CheckpointError
 from keras_recbert.convert.weights_report import WeightsReport, warn_of_unused
+from keras_recbert.models.encoder_names import LEVELS, POOLER
 
 BIAS = "/relative_attention_bias"
 NEXT_SENTENCE = "next_sentence_head/"  # there with concatenate="next_sentence"
@@ -75,21 +73,10 @@ def check_sizes(name, config, named, checkpoint):
 def load_weights(encoder, checkpoint):
     """Fills an encoder with the weights of a checkpoint.
 
-    Weights that the checkpoint has are copied. Where the encoder has recurrent parts
-    that a BERT has not, these start so that they change as little as they can:
-
-    - TRANS-BLSTM (variant 2): the projection behind the BiLSTM starts at zero, so
-      the outputs are BERT's. All else in it gets gradient once the projection has
-      moved, after the first step.
-    - Half width (`recurrent_dim = hidden_dim / 2`): there is no projection, so the
-      weights of the LSTM's candidate `g` start at zero. Then the cell stays 0, and the
-      outputs are BERT's.
-    - Variant 1 and SwishRNN have no feed-forward sub-layer; what replaces it starts
-      as the strongest of its units, see `lstm_from_feed_forward` and
-      `swish_from_feed_forward`. (Variant 1 of half width, without a projection, cannot:
-      its LSTM adds nothing at the start.)
-    - A relative attention bias starts at zero.
-    - BLSTM: embeddings and pooler are copied, the blocks are new.
+    Weights that the checkpoint has are copied. What a BERT has not, each kind of block
+    starts so that it changes as little as it can, see
+    `keras_recbert.blocks.BlockKind.start_from_bert`; a relative attention bias starts
+    at zero.
 
     Args:
         encoder: `RecBertBackbone`, built, of sizes that `check_sizes` allows.
@@ -129,10 +116,12 @@ def load_weights(encoder, checkpoint):
                 f"encoder, shape {tuple(weight.shape)}."
             )
         else:
-            value, new[path] = _start(path, weight, encoder)
-            weight.assign(value)
+            new[path] = "as in a model that is built anew"
+            if path.endswith(BIAS):
+                weight.assign(np.zeros(weight.shape))
+                new[path] = "zero: no bias at the start"
     if not same_blocks:
-        for path, (names, how) in _from_feed_forward(encoder, checkpoint).items():
+        for path, (names, how) in _started_blocks(encoder, checkpoint).items():
             if names:
                 del new[path]
                 adapted[path] = names, how
@@ -161,8 +150,8 @@ def load_weights(encoder, checkpoint):
 
 
 def _has(checkpoint, path, encoder):
-    if encoder.config["block"] == "blstm" and checkpoint.block != "blstm":
-        # Its LayerNorms have the names of a BERT's, but stand behind other things.
+    kind = encoder.config["block"]
+    if kind != checkpoint.block and not get_block(kind).shares_bert_paths:
         return path in checkpoint.origins and not path.startswith("block_")
     return path in checkpoint.origins
 
@@ -175,40 +164,15 @@ def _may_be_new(checkpoint, path, encoder):
         return False
     if path.endswith(BIAS):
         return not checkpoint.sizes.get("relative_attention_bias")
-    recurrent = "/bidirectional_lstm/", "/projection/", "/swish_rnn/"
-    in_blstm = encoder.config["block"] == "blstm" and path.startswith("block_")
-    return in_blstm or any(part in path for part in recurrent)
+    return encoder.config["block"] != "transformer" and path.startswith("block_")
 
 
-def _from_feed_forward(encoder, checkpoint):
-    """Fills what stands in the place of the feed-forward sub-layers."""
-    report = {}
-    for index, block in enumerate(encoder.blocks):
-        name = f"block_{index}"
-        if encoder.config["block"] == "swish_rnn":
-            report |= swish_from_feed_forward(checkpoint, name, block.feed_forward)
-        elif encoder.config["block"] == "trans_blstm_1" and block.projection:
-            report |= lstm_from_feed_forward(
-                checkpoint, name, block.bidirectional_lstm, block.projection
-            )
+def _started_blocks(encoder, checkpoint):
+    """Fills what a BERT's blocks have not, as the kind of block says."""
+    kind, report = get_block(encoder.config["block"]), {}
+    for layer in encoder.blocks:
+        report |= kind.start_from_bert(layer, layer.name, checkpoint)
     return report
-
-
-def _start(path, weight, encoder):
-    """Value of a weight that no BERT has, and how it starts, in words."""
-    value = weight.numpy()
-    if path.endswith(BIAS):
-        return np.zeros_like(value), "zero: no bias at the start"
-    if "/projection/" in path and encoder.config["block"] == "trans_blstm":
-        return np.zeros_like(value), "zero: the LSTM adds nothing at the start"
-    if "/bidirectional_lstm/" in path and encoder.blocks[0].projection is None:
-        units = encoder.blocks[0].bidirectional_lstm.units
-        gates = value.reshape(*value.shape[:-1], -1, 4, units)
-        gates[..., 2, :] = 0.0
-        return gates.reshape(value.shape), (
-            "random, but zero for the candidate g: the LSTM adds nothing at the start"
-        )
-    return value, "as in a model that is built anew"
 
 
 def _check_all_used(encoder, checkpoint, used, same_blocks):

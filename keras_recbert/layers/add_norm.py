@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_recbert.layers.checked_layer import CheckedLayer
 from keras_recbert.layers.common import check_rate
+from keras_recbert.layers.explain_row import chosen_row
 from keras_recbert.ops.add_norm import add_norm
 from keras_recbert.ops.dropout import keep_mask
 from keras_recbert.ops.implementation import check_implementation, use_xla
@@ -71,6 +72,13 @@ class AddNorm(CheckedLayer):
 
     def compute_output_shape(self, x_shape, update_shape=None):
         return x_shape
+
+    def explain_row(self):
+        """What runs, see `keras_recbert.explain`."""
+        what = "dropout, residual, LayerNorm"
+        if not self.dropout_rate:
+            what = "residual, LayerNorm"
+        return chosen_row(what, self.implementation, self.gamma.shape[-1])
 
     def get_config(self):
         return {

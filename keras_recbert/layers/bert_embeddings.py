@@ -6,6 +6,7 @@ from keras import ops
 from keras_recbert.layers.checked_layer import ROWS, CheckedLayer
 from keras_recbert.layers.common import bert_initializer, check_positive, check_rate
 from keras_recbert.layers.dropout import Dropout
+from keras_recbert.layers.explain_row import NOTHING, chosen_row, training_row
 from keras_recbert.ops.implementation import check_implementation
 
 
@@ -113,6 +114,14 @@ class BertEmbeddings(CheckedLayer):
     def compute_output_shape(self, token_ids_shape, segment_ids_shape=None):
         self._check_length(token_ids_shape[1])
         return (*token_ids_shape, self.hidden_dim)
+
+    def explain_row(self):
+        """What runs for dropout, see `keras_recbert.explain`; None without it."""
+        if not self.dropout_rate:
+            return None
+        own = self.dropout.implementation
+        row = chosen_row("dropout of embeddings", own, self.hidden_dim)
+        return training_row(row, NOTHING, NOTHING)
 
     def get_config(self):
         return {

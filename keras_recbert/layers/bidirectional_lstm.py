@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_recbert.layers.checked_layer import CheckedLayer
 from keras_recbert.layers.common import check_positive
+from keras_recbert.layers.explain_row import chosen_row
 from keras_recbert.ops.bidirectional_lstm import bidirectional_lstm
 from keras_recbert.ops.implementation import check_implementation, choose
 
@@ -99,6 +100,12 @@ class BidirectionalLSTM(CheckedLayer):
 
     def compute_output_shape(self, inputs_shape, padding_mask_shape=None):
         return (*inputs_shape[:-1], 2 * self.units)
+
+    def explain_row(self):
+        """What runs, see `keras_recbert.explain`."""
+        return chosen_row(
+            "bidirectional LSTM", self.implementation, self.units, loops=True
+        )
 
     def get_config(self):
         return {

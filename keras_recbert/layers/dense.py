@@ -5,8 +5,10 @@ import tensorflow as tf
 from keras import ops
 
 from keras_recbert.layers.checked_layer import CheckedLayer
+from keras_recbert.layers.explain_row import chosen_row, training_row
 from keras_recbert.ops.gelu import gelu
 from keras_recbert.ops.implementation import check_implementation, use_xla
+from keras_recbert.ops.matrix_product import matrix_product
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
@@ -49,6 +51,15 @@ class Dense(CheckedLayer, keras.layers.Dense):
     def quantize(self, mode=None, type_check=False, config=None):
         """As `keras.layers.Dense.quantize`, which refuses subclasses by default."""
         super().quantize(mode, type_check=False, config=config)
+
+    def explain_row(self):
+        """What runs for a GELU, see `keras_recbert.explain`; None without one."""
+        if self.activation is not keras.activations.gelu:
+            return None
+        row = chosen_row("GELU", self.implementation, self.units)
+        _, fused = matrix_product(self.compute_dtype)
+        inference = "in the product" if fused else "TensorFlow"
+        return training_row(row, inference, "TensorFlow")
 
     def get_config(self):
         return {**super().get_config(), "implementation": self.implementation}

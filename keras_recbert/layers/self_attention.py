@@ -7,6 +7,7 @@ from keras import ops
 from keras_recbert.layers.checked_layer import CheckedLayer
 from keras_recbert.layers.common import bert_initializer, check_positive, check_rate
 from keras_recbert.layers.dense import Dense
+from keras_recbert.layers.explain_row import chosen_row, training_row
 from keras_recbert.ops.attend import attend
 from keras_recbert.ops.dropout import keep_mask
 from keras_recbert.ops.implementation import use_xla
@@ -153,6 +154,13 @@ class SelfAttention(CheckedLayer):
 
     def compute_output_shape(self, inputs_shape, padding_mask_shape=None):
         return inputs_shape
+
+    def explain_row(self):
+        """What runs, see `keras_recbert.explain`."""
+        what = "softmax's gradient" + ", dropout" * bool(self.dropout_rate)
+        width = self.num_heads * self.head_dim
+        row = chosen_row(what, self.implementation, width)
+        return training_row(row, "TensorFlow", "TensorFlow")
 
     def get_config(self):
         return {

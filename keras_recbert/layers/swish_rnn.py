@@ -5,6 +5,7 @@ import keras
 from keras_recbert.layers.checked_layer import CheckedLayer
 from keras_recbert.layers.common import bert_initializer, check_positive
 from keras_recbert.layers.dense import Dense
+from keras_recbert.layers.explain_row import chosen_row
 from keras_recbert.ops.implementation import check_implementation, choose
 from keras_recbert.ops.swish_rnn import swish_rnn
 
@@ -124,6 +125,12 @@ class SwishRNN(CheckedLayer):
 
     def compute_output_shape(self, inputs_shape, padding_mask_shape=None):
         return inputs_shape
+
+    def explain_row(self):
+        """What runs, see `keras_recbert.explain`."""
+        return chosen_row(
+            "SwishRNN", self.implementation, self.recurrent_dim, loops=True
+        )
 
     def get_config(self):
         return {

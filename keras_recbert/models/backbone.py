@@ -3,35 +3,15 @@
 import keras
 from keras import ops
 
-from keras_recbert.convert.checkpoint import LEVELS, UnknownBlockError
-from keras_recbert.convert.huggingface import write_huggingface
-from keras_recbert.convert.preset import write_preset
+from keras_recbert.blocks import get_block
 from keras_recbert.layers.bert_embeddings import BertEmbeddings
-from keras_recbert.layers.blstm_block import BLSTMBlock
 from keras_recbert.layers.common import bert_initializer, check_positive, check_rate
 from keras_recbert.layers.concatenate_sentence import ConcatenateSentence
-from keras_recbert.layers.swish_rnn_block import SwishRNNBlock
-from keras_recbert.layers.trans_blstm_block import TransBLSTMBlock
-from keras_recbert.layers.transformer_block import TransformerBlock
+from keras_recbert.models.encoder_names import LEVELS
 from keras_recbert.models.gradient_checkpointing import checkpoint_gradients
 from keras_recbert.models.memory_estimate import check_weights
-from keras_recbert.models.registry import nearest
 from keras_recbert.ops.implementation import check_implementation
 
-# What each kind of block takes beside the arguments that all kinds share.
-BLOCK_ARGUMENTS = {
-    "transformer": (
-        "num_heads",
-        "intermediate_dim",
-        "relative_attention_bias",
-        "causal",
-    ),
-    "swish_rnn": ("num_heads", "recurrent_dim", "step_size", "gate"),
-    "trans_blstm": ("num_heads", "intermediate_dim", "recurrent_dim"),
-    "trans_blstm_half": ("num_heads", "intermediate_dim"),
-    "trans_blstm_1": ("num_heads", "recurrent_dim"),
-    "blstm": ("recurrent_dim",),
-}
 SHARED_ARGUMENTS = (
     "num_layers",
     "hidden_dim",
@@ -76,7 +56,8 @@ class RecBertBackbone(keras.Model):
     Args:
         block: str. Kind of block: `"transformer"`, `"swish_rnn"`, `"trans_blstm"`
             (variant 2), `"trans_blstm_half"` (variant 2 with `hidden_dim / 2` units
-            a direction and no projection), `"trans_blstm_1"` or `"blstm"`.
+            a direction and no projection), `"trans_blstm_1"`, `"blstm"`, or one of
+            your own, see `keras_recbert.blocks.BlockKind`.
         num_layers: int. Number of blocks.
         hidden_dim: int. Width of the encoder.
         vocabulary_size: int. Number of word pieces.
@@ -135,7 +116,8 @@ class RecBertBackbone(keras.Model):
         name=None,
         **block_arguments,
     ):
-        block_arguments = _complete(block, hidden_dim, block_arguments)
+        kind = get_block(block)
+        block_arguments = kind.complete(hidden_dim, block_arguments)
         check_positive(
             num_layers=num_layers,
             vocabulary_size=vocabulary_size,
@@ -180,14 +162,9 @@ class RecBertBackbone(keras.Model):
             dtype=policy,
             name="embeddings",
         )
-        arguments = {
-            **block_arguments,
-            "dropout": dropout,
-            "implementation": implementation,
-            "dtype": policy,
-        }
+        shared = {"dropout": dropout, "implementation": implementation, "dtype": policy}
         blocks = [
-            _make_block(block, hidden_dim, index, dict(arguments))
+            kind.make_layer(config, index, name=f"block_{index}", **shared)
             for index in range(num_layers)
         ]
         if gradient_checkpointing:
@@ -254,6 +231,8 @@ class RecBertBackbone(keras.Model):
 
         See `keras_recbert.convert.preset.write_preset`.
         """
+        from keras_recbert.convert.preset import write_preset
+
         write_preset(self, directory, metrics, overwrite=overwrite, **card)
 
     def save_huggingface(self, directory, overwrite=False):
@@ -264,6 +243,8 @@ class RecBertBackbone(keras.Model):
         Raises:
             ValueError: if the encoder is no plain BERT.
         """
+        from keras_recbert.convert.huggingface import write_huggingface
+
         write_huggingface(self, directory, self.preprocessor, overwrite)
 
     def layers_beside(self, *outputs):
@@ -348,56 +329,6 @@ def make_next_sentence_head(name):
     )
 
 
-def complete_config(arguments):
-    """Arguments of `RecBertBackbone` with the defaults of its kind of block.
-
-    Raises:
-        ValueError: if an argument does not fit the kind of block.
-    """
-    block, hidden_dim = arguments["block"], arguments["hidden_dim"]
-    own = {k: v for k, v in arguments.items() if k in BLOCK_ARGUMENTS[block]}
-    return {**arguments, **_complete(block, hidden_dim, own)}
-
-
-def _complete(block, hidden_dim, arguments):
-    """Checks the arguments of a kind of block and fills in its defaults."""
-    if block not in BLOCK_ARGUMENTS:
-        raise UnknownBlockError(
-            f"`block` must be one of {tuple(BLOCK_ARGUMENTS)}. "
-            f"Received: block={block!r}."
-        )
-    check_positive(hidden_dim=hidden_dim)
-    valid = BLOCK_ARGUMENTS[block]
-    check_arguments(f"a backbone of {block!r} blocks", arguments, valid)
-    complete = {
-        "num_heads": max(1, hidden_dim // 64),
-        "intermediate_dim": 4 * hidden_dim,
-        "recurrent_dim": hidden_dim,
-        "relative_attention_bias": False,
-        "causal": False,
-        "step_size": 1,
-        "gate": "gelu",
-    }
-    if block == "swish_rnn":
-        # 2 d h (feed-forward, h = 4 d) equals 3 d r (SwishRNN) at r = 8 / 3 d.
-        complete["recurrent_dim"] = 32 * -(-8 * hidden_dim // (3 * 32))
-    complete = {key: complete[key] for key in valid} | arguments
-    if block == "trans_blstm_half" and hidden_dim % 2:
-        raise ValueError(
-            "`hidden_dim` must be even: each direction of the LSTM has half of it. "
-            f"Received: hidden_dim={hidden_dim}. Try hidden_dim={hidden_dim + 1}."
-        )
-    if "step_size" in complete:
-        steps = complete["step_size"]
-        steps = list(steps) if isinstance(steps, (list, tuple)) else [steps]
-        if not steps:
-            raise ValueError("`step_size` must name at least one step. Received: [].")
-        for step in steps:
-            check_positive(step_size=step)
-        complete["step_size"] = steps
-    return complete
-
-
 def _check_level(num_layers, **levels):
     for name, level in levels.items():
         if level is None:
@@ -422,34 +353,3 @@ def _check_concatenate(concatenate, causal):
             "others it would show each of them what follows. Received: "
             f"concatenate={concatenate!r}, causal=True. Leave one of them out."
         )
-
-
-def check_arguments(what, arguments, valid):
-    """Raises `ValueError` for the first of `arguments` that is not `valid`."""
-    for key, value in arguments.items():
-        if key not in valid:
-            raise ValueError(
-                f"{what} takes no argument {key!r}. Received: {key}={value!r}. "
-                f"{nearest(key, valid)}Valid: {', '.join(valid)}."
-            )
-
-
-def _make_block(block, hidden_dim, index, arguments):
-    name = f"block_{index}"
-    match block:
-        case "transformer":
-            return TransformerBlock(**arguments, name=name)
-        case "swish_rnn":
-            steps = arguments.pop("step_size")
-            step_size = steps[index % len(steps)]
-            return SwishRNNBlock(**arguments, step_size=step_size, name=name)
-        case "trans_blstm":
-            return TransBLSTMBlock(**arguments, name=name)
-        case "trans_blstm_half":
-            return TransBLSTMBlock(
-                **arguments, recurrent_dim=hidden_dim // 2, name=name
-            )
-        case "trans_blstm_1":
-            return TransBLSTMBlock(**arguments, variant=1, name=name)
-        case "blstm":
-            return BLSTMBlock(**arguments, name=name)

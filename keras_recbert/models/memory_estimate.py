@@ -7,9 +7,12 @@ still not fit.
 import math
 import os
 import pathlib
+from numbers import Integral
 
 import tensorflow as tf
 from keras.src.backend.common.stateless_scope import in_stateless_scope
+
+from keras_recbert.blocks import get_block
 
 # Of any accelerator there is; what is there beyond the machine's own memory.
 LARGEST_ACCELERATOR = 288 * 2**30
@@ -46,21 +49,13 @@ def parameters_at_least(config):
         config: dict. Arguments of `RecBertBackbone` with their defaults.
 
     Returns:
-        int, at most 5 % below the number of parameters.
+        int, of the zoo's own kinds of block at most 5 % below the number of
+        parameters.
     """
     width, num_layers = int(config["hidden_dim"]), int(config["num_layers"])
     tables = ("vocabulary_size", "max_sequence_length", "num_segments")
     rows = sum(int(config[key]) for key in tables)
-    layer = 4 * width**2 if "num_heads" in config else 0
-    layer += 2 * width * _size(config, "intermediate_dim")
-    units = _size(config, "recurrent_dim")
-    if config["block"] == "swish_rnn":
-        layer += 3 * width * units
-    elif config["block"] == "trans_blstm_half":
-        units = width // 2
-        layer += 8 * units * (width + units)
-    elif units:  # both directions of an LSTM, and the projection behind it
-        layer += 8 * units * (width + units) + 2 * units * width
+    layer = get_block(config["block"]).count_weights(_sizes(config))
     return rows * width + num_layers * layer + width**2
 
 
@@ -79,20 +74,19 @@ def activations_at_least(config, num_tokens, num_pairs):
     width, num_layers = config["hidden_dim"], config["num_layers"]
     if config["gradient_checkpointing"]:
         return int(num_tokens * width * num_layers)
-    token = 6 * width if "num_heads" in config else 2 * width
-    token += 2 * _size(config, "intermediate_dim")
-    # Of SwishRNN two products, the states and the gate; of an LSTM, in each direction,
-    # products of four gates and a state.
-    states = 4 if config["block"] == "swish_rnn" else 10
-    token += states * _size(config, "recurrent_dim")
-    pairs = _size(config, "num_heads") * num_pairs
-    return int(num_layers * (num_tokens * token + pairs))
+    kind = get_block(config["block"])
+    kept = kind.count_kept(_sizes(config), num_pairs / num_tokens)
+    return int(num_layers * num_tokens * kept)
 
 
-def _size(config, key):
-    """A size, or 0 where the layers say later what is wrong with it."""
-    size = config.get(key, 0)
-    return size if isinstance(size, int) and size > 0 else 0
+def _sizes(config):
+    """The arguments, with 0 where the layers say later what is wrong with a size."""
+    names = ("hidden_dim", "num_heads", "intermediate_dim", "recurrent_dim")
+    return config | {
+        name: int(size) if isinstance(size, Integral) and size > 0 else 0
+        for name, size in config.items()
+        if name in names
+    }
 
 
 def check_fits(needed, what, lower):

@@ -1,8 +1,9 @@
 """Names, cards and default sizes of the zoo. Imports no TensorFlow."""
 
 import dataclasses
-import difflib
 import fnmatch
+
+from keras_recbert.core.names import nearest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,9 +74,3 @@ def get_card(name):
             "`keras_recbert.list_models()` lists all names."
         )
     return _CARDS[name]
-
-
-def nearest(word, valid):
-    """`"Did you mean ...? "` with the closest of `valid`, or an empty string."""
-    close = difflib.get_close_matches(str(word), list(valid), n=3, cutoff=0.5)
-    return f"Did you mean {' or '.join(map(repr, close))}? " if close else ""

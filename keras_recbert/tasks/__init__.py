@@ -8,7 +8,6 @@ require_tensorflow()
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "loading": ["load_model"],
         "lora_adapters": ["merge_adapters"],
         "pretrainer": ["Pretrainer"],
         "text_classifier": ["TextClassifier"],

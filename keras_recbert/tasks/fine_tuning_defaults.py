@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from keras_recbert.convert.checkpoint import POOLER
+from keras_recbert.models.encoder_names import POOLER
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Which block of an encoder each head of its pre-training reads."""
 
-from keras_recbert.convert.checkpoint import LEVELS
 from keras_recbert.layers.common import check_positive
+from keras_recbert.models.encoder_names import LEVELS
 from keras_recbert.objectives import Objectives, read_objectives
 
 LANGUAGE_MODELS = ("masked_lm", "causal_lm")

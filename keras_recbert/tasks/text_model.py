@@ -2,20 +2,11 @@
 
 import keras
 
-from keras_recbert.convert.huggingface import write_huggingface
-from keras_recbert.convert.preset import write_preset
+from keras_recbert.blocks import get_block, list_blocks
+from keras_recbert.core.names import check_arguments
 from keras_recbert.layers.mean_pooling import MeanPooling
-from keras_recbert.models.backbone import (
-    BLOCK_ARGUMENTS,
-    SHARED_ARGUMENTS,
-    RecBertBackbone,
-    check_arguments,
-)
+from keras_recbert.models.backbone import SHARED_ARGUMENTS, RecBertBackbone
 from keras_recbert.ops.implementation import portable_graphs
-from keras_recbert.serving.savedmodel import (
-    write_packed_savedmodel,
-    write_savedmodel,
-)
 from keras_recbert.tasks.fine_tuned_model import FineTunedModel
 from keras_recbert.tasks.fine_tuning_defaults import fine_tuning_defaults
 from keras_recbert.tasks.fine_tuning_optimizer import check_learning_rate
@@ -32,8 +23,6 @@ TEXT_ARGUMENTS = (
     "sequence_length",
     "truncation",
 )
-# Arguments of any encoder; the encoder refuses those that its blocks do not take.
-_SIZES = dict.fromkeys((*SHARED_ARGUMENTS, *sum(BLOCK_ARGUMENTS.values(), ())))
 
 
 class TextModel(FineTunedModel):
@@ -168,6 +157,8 @@ class TextModel(FineTunedModel):
     def export(self, filepath, format="tf_saved_model", **kwargs):
         """As `keras.Model.export`, of packed ids; nothing in it is left to XLA."""
         if format == "tf_saved_model":
+            from keras_recbert.serving.savedmodel import write_packed_savedmodel
+
             write_packed_savedmodel(self, filepath, **kwargs)
             return
         with portable_graphs():
@@ -183,6 +174,8 @@ class TextModel(FineTunedModel):
             num_texts: 1 or 2, texts an example has; by default what `fit` saw.
             overwrite: bool. Replaces `path` if it exists.
         """
+        from keras_recbert.serving.savedmodel import write_savedmodel
+
         need_preprocessor(self.preprocessor)
         write_savedmodel(
             self,
@@ -198,6 +191,8 @@ class TextModel(FineTunedModel):
 
         See `keras_recbert.convert.preset.write_preset`.
         """
+        from keras_recbert.convert.preset import write_preset
+
         write_preset(self, directory, metrics, overwrite=overwrite, **card)
 
     def save_huggingface(self, directory, overwrite=False):
@@ -209,6 +204,8 @@ class TextModel(FineTunedModel):
         Raises:
             ValueError: if the encoder is no plain BERT, or `pooling` is not "first".
         """
+        from keras_recbert.convert.huggingface import write_huggingface
+
         encoder = self.backbone
         if self.lora_rank is not None:
             encoder = merge_adapters(encoder)
@@ -251,7 +248,12 @@ def split_arguments(cls, arguments):
     Raises:
         ValueError: for a keyword that is neither; names the nearest one.
     """
-    check_arguments(cls.__name__, arguments, (*cls.TASK_ARGUMENTS, *_SIZES, "dtype"))
+    # Of any encoder; the encoder refuses those that its blocks do not take.
+    sizes = [*SHARED_ARGUMENTS, "dtype"]
+    for block in list_blocks():
+        sizes += get_block(block).arguments
+    valid = dict.fromkeys((*cls.TASK_ARGUMENTS, *sizes))
+    check_arguments(cls.__name__, arguments, valid)
     own = {k: v for k, v in arguments.items() if k in cls.TASK_ARGUMENTS}
     return own, {k: v for k, v in arguments.items() if k not in own}
 

@@ -4,13 +4,13 @@ import pathlib
 import sys
 
 from keras_recbert.config import check_seed
+from keras_recbert.convert.load_keras import load_model
 from keras_recbert.data.corpus import corpus_sha256, load_corpus
 from keras_recbert.data.pretraining_examples import (
     MIN_SEQUENCE_LENGTH,
     PretrainingExamples,
     check_count,
 )
-from keras_recbert.tasks.loading import load_model
 from keras_recbert.tasks.pretrainer import Pretrainer
 from keras_recbert.train.pretraining_callbacks import evaluate
 from keras_recbert.train.pretraining_data import check_same_pieces

@@ -175,10 +175,10 @@ def test_growth_is_divided_by_that_of_the_arithmetic(grown):
     assert "time x 4.0, operations x 4.0, quotient 1.00" in second
 
 
-def test_textbook_memory_is_subtracted_alike(grown):
+def test_memory_of_the_arithmetic_is_subtracted_alike(grown):
     first = growth_table(grown).splitlines()[1]
-    gained, textbook = (part.split(" MB")[0] for part in first.split(" + ")[1:])
-    assert gained == textbook
+    gained, arithmetic = (part.split(" MB")[0] for part in first.split(" + ")[1:])
+    assert gained == arithmetic
 
 
 def test_nothing_is_said_of_growth_without_a_comparison_for_it(results):

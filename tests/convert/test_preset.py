@@ -11,12 +11,12 @@ from harness import SHRUNK, build_shrunk, randomize, token_batch
 from toy_texts import VOCABULARY, review_pairs, reviews, tiny_model
 
 import keras_recbert
+from keras_recbert.blocks import block_kind, get_block
 from keras_recbert.convert import preset
 from keras_recbert.convert.checkpoint import CheckpointError
 from keras_recbert.convert.preset import load_preset, read_preset, write_preset
 from keras_recbert.convert.preset_files import sum_of, sum_of_card, to_json
-from keras_recbert.models import backbone
-from keras_recbert.models.backbone import BLOCK_ARGUMENTS, RecBertBackbone
+from keras_recbert.models.backbone import RecBertBackbone
 from keras_recbert.tasks.text_classifier import TextClassifier
 from keras_recbert.tasks.text_regressor import TextRegressor
 from keras_recbert.text.text_preprocessor import TextPreprocessor
@@ -128,11 +128,7 @@ def test_every_kind_of_block_comes_back_as_a_regressor(block, tmp_path):
 def test_a_block_of_ones_own_must_be_known_to_load(tmp_path, monkeypatch):
     sizes = {"num_layers": 1, "hidden_dim": 12, "num_heads": 3, "vocabulary_size": 9}
     with monkeypatch.context() as patch:
-        patch.setitem(BLOCK_ARGUMENTS, "mine", BLOCK_ARGUMENTS["transformer"])
-        make = backbone._make_block
-        patch.setattr(
-            backbone, "_make_block", lambda block, *rest: make("transformer", *rest)
-        )
+        patch.setitem(block_kind._KINDS, "mine", get_block("transformer"))
         RecBertBackbone("mine", **sizes).save_preset(tmp_path / "preset")
         assert keras_recbert.load(tmp_path / "preset").config["block"] == "mine"
     with pytest.raises(CheckpointError) as caught:

@@ -14,10 +14,10 @@ from keras_recbert.builder import encoder_arguments
 from keras_recbert.config import FineTuningConfig
 from keras_recbert.layers.bidirectional_lstm import BidirectionalLSTM
 from keras_recbert.layers.swish_rnn import SwishRNN
-from keras_recbert.models import explain as module
 from keras_recbert.models.backbone import RecBertBackbone
 from keras_recbert.models.explain import explain
 from keras_recbert.ops.implementation import portable_graphs
+from keras_recbert.ops.matrix_product import matrix_product
 
 NAMES = ("bert_tiny", "swish_tiny", "trans_blstm_tiny")
 # Some layers at least as wide as XLA pays for, some not.
@@ -145,7 +145,7 @@ def test_beside_an_accelerator_xla_is_left_alone(monkeypatch):
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
 def test_matrix_products_are_those_that_tensorflow_takes(dtype):
-    library, fused = module._matrix_product(dtype)
+    library, fused = matrix_product(dtype)
     assert library in ("oneDNN", "Eigen")
     if library == "Eigen":
         assert fused is False

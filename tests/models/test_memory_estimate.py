@@ -10,9 +10,9 @@ from harness import build_shrunk
 from toy_texts import tiny_model
 
 import keras_recbert
+from keras_recbert.blocks import complete_config
 from keras_recbert.builder import encoder_arguments
 from keras_recbert.models import memory_estimate
-from keras_recbert.models.backbone import complete_config
 from keras_recbert.models.memory_estimate import (
     activations_at_least,
     available_memory,

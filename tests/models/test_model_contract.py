@@ -8,7 +8,6 @@ import tensorflow as tf
 from harness import SHRUNK, build_shrunk, run_model_contract, token_batch
 
 import keras_recbert
-from keras_recbert.models.backbone import BLOCK_ARGUMENTS
 
 NAMES = keras_recbert.list_models()
 
@@ -51,7 +50,3 @@ def test_sizes_of_one_architecture_shrink_to_the_same_encoder(name):
     assert config == first_config
     for output, first_output in zip(outputs, first_outputs, strict=True):
         np.testing.assert_array_equal(output, first_output)
-
-
-def test_every_kind_of_block_can_be_shrunk():
-    assert set(SHRUNK) == set(BLOCK_ARGUMENTS)

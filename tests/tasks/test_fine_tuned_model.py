@@ -7,11 +7,11 @@ import tensorflow as tf
 from harness import assert_close, largest_difference
 from toy_texts import reviews, tiny_model
 
+from keras_recbert.convert.load_keras import load_model
 from keras_recbert.tasks.fine_tuning_optimizer import (
     WarmupLinearDecay,
     fine_tuning_optimizer,
 )
-from keras_recbert.tasks.loading import load_model
 from keras_recbert.tasks.optimizers import AdamW
 
 TEXTS, LABELS = reviews()

@@ -10,6 +10,7 @@ from harness import SHRUNK, assert_close, largest_difference, randomize
 from toy_texts import VOCABULARY, reviews
 
 import keras_recbert
+from keras_recbert.convert.load_keras import load_model
 from keras_recbert.serving.savedmodel import read_savedmodel
 from keras_recbert.tasks import TextClassifier, TextRegressor
 from keras_recbert.tasks.fine_tuning_optimizer import (
@@ -17,7 +18,6 @@ from keras_recbert.tasks.fine_tuning_optimizer import (
     WarmupLinearDecay,
     fine_tuning_optimizer,
 )
-from keras_recbert.tasks.loading import load_model
 from keras_recbert.tasks.lora_adapters import merge_adapters
 from keras_recbert.tasks.optimizers import AdamW
 from keras_recbert.tasks.partial_training import learning_rate_factors

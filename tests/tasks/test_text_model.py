@@ -8,7 +8,7 @@ from harness import assert_close, largest_difference, randomize
 from toy_texts import SIZES, VOCABULARY, review_pairs, reviews, tiny_model
 
 import keras_recbert
-from keras_recbert.tasks.loading import load_model
+from keras_recbert.convert.load_keras import load_model
 from keras_recbert.tasks.text_classifier import TextClassifier
 from keras_recbert.text.text_preprocessor import TextPreprocessor
 from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer

@@ -13,10 +13,10 @@ from toy_texts import reviews, write_glue_task
 
 import keras_recbert
 from keras_recbert.config import FineTuningConfig
+from keras_recbert.convert.load_keras import load_model
 from keras_recbert.data.glue import read_glue
 from keras_recbert.metrics.glue import glue_scores
 from keras_recbert.serving.savedmodel import read_savedmodel
-from keras_recbert.tasks.loading import load_model
 from keras_recbert.tasks.text_classifier import TextClassifier
 from keras_recbert.train import training_run
 from keras_recbert.train.checkpoints import Checkpoints

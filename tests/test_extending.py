@@ -1,0 +1,154 @@
+"""`docs/extending.md`: what it shows is typed here, and no file of ours changes."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from harness import run_model_contract, token_batch
+from toy_texts import reviews, write_corpus, write_glue_task
+
+import keras_recbert
+from keras_recbert.blocks import BlockKind, get_block, register_block
+from keras_recbert.cli import main
+from keras_recbert.cli.extensions import VARIABLE
+
+DOCS = pathlib.Path(__file__).parents[1] / "docs" / "extending.md"
+SIZES = {"hidden_dim": 16, "num_layers": 1}
+
+
+@pytest.fixture(scope="module")
+def my_blocks(tmp_path_factory):
+    """The file of the docs, imported as a user does."""
+    (code,) = re.findall(r"```python\n(.*?)```", DOCS.read_text("utf-8"), re.DOTALL)
+    assert len([line for line in code.splitlines() if line.strip()]) < 40
+    file = tmp_path_factory.mktemp("own") / "my_blocks.py"
+    file.write_text(code)
+    sys.path.insert(0, str(file.parent))
+    try:
+        __import__("my_blocks")
+    finally:
+        sys.path.remove(str(file.parent))
+    return file
+
+
+def recbert(*arguments):
+    """A command in a process of its own, which knows nothing of `my_blocks` yet."""
+    process = subprocess.run(
+        [sys.executable, "-m", "keras_recbert.cli", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+    )
+    return process.returncode, process.stdout + process.stderr
+
+
+def test_a_block_of_ones_own_keeps_the_contract_of_the_zoo(my_blocks, tmp_path):
+    run_model_contract("conv_tiny", tmp_path)
+
+
+def test_a_block_of_ones_own_in_every_form_of_a_model(my_blocks, tmp_path):
+    texts, labels = reviews()
+    keras.utils.set_random_seed(0)
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad"]
+    model = keras_recbert.build(
+        "conv_tiny", task="classifier", num_classes=2, vocabulary=vocabulary, **SIZES
+    )
+    model.fit(texts, labels, verbose=0)
+    expected = model.predict(texts, verbose=0)
+    keras_recbert.save_preset(model, tmp_path / "preset")
+    model.save(tmp_path / "model.keras")
+    for path in ("preset", "model.keras"):
+        again = keras_recbert.load(tmp_path / path)
+        np.testing.assert_array_equal(again.predict(texts, verbose=0), expected)
+    keras.models.load_model(tmp_path / "model.keras")
+    model.export_savedmodel(tmp_path / "served")
+    status, printed = recbert("predict", tmp_path / "served", "a good film")
+    assert status == 0 and "a good film" in printed
+    assert "1 blocks of kind conv" in str(keras_recbert.explain(tmp_path / "preset"))
+
+
+def test_a_bert_gives_a_block_of_ones_own_what_has_the_same_path(my_blocks, tmp_path):
+    sizes = {"num_layers": 1, "hidden_dim": 12, "vocabulary_size": 37}
+    bert = keras_recbert.build("bert_tiny", num_heads=3, **sizes)
+    bert.save_preset(tmp_path / "bert")
+    encoder = keras_recbert.build("conv_tiny", weights=tmp_path / "bert", **sizes)
+    report = encoder.weights_report
+    assert "embeddings/token_embedding/embeddings" in report.copied
+    assert {p.partition("/")[0] for p in report.new} == {"block_0"}
+    assert np.all(np.isfinite(encoder(token_batch())["sequence_output"]))
+
+
+@pytest.mark.slow
+def test_the_command_line_knows_a_block_that_it_imports(my_blocks, tmp_path):
+    status, printed = recbert("explain", "conv_tiny")
+    assert status == 2 and "--import" not in printed
+    status, printed = recbert("--import", my_blocks, "explain", "conv_tiny")
+    assert status == 0, printed
+    corpus = write_corpus(tmp_path)
+    run = ["--model", "conv_tiny", "--overrides", "hidden_dim", "16"]
+    pretrain = ["pretrain", *run, "--corpus", corpus, "--steps", "2", "--batch-size"]
+    pretrain += ["4", "--sequence-length", "24", "--output-dir", tmp_path / "run"]
+    status, printed = recbert(*pretrain, "--import", my_blocks)
+    assert status == 0, printed
+    write_glue_task(tmp_path / "glue", "sst2")
+    finetune = [
+        "finetune",
+        "--model",
+        "conv_tiny",
+        "--weights",
+        tmp_path / "run/preset",
+    ]
+    finetune += ["--data-dir", tmp_path / "glue", "--task", "sst2", "--epochs", "1"]
+    finetune += ["--output-dir", tmp_path / "tuned"]
+    status, printed = recbert("--import", my_blocks, *finetune)
+    assert status == 0, printed
+    results = json.loads((tmp_path / "tuned" / "results.json").read_text())
+    assert results["model"] == "conv_tiny"
+    status, printed = recbert("predict", tmp_path / "tuned" / "savedmodel", "a film")
+    assert status == 0, printed
+
+
+def test_a_file_that_cannot_be_imported_is_named(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(os.environ, VARIABLE, "")  # put back at the end
+    for arguments in (["--import", "no.py"], ["--import"], ["--import", tmp_path]):
+        assert main(["list", *map(str, arguments)]) == 2
+        assert "--import needs a Python file that is there" in capsys.readouterr().err
+    file = tmp_path / "json.py"
+    file.write_text("")
+    assert main(["--import", str(file), "list"]) == 2
+    assert "there is a module 'json' already" in capsys.readouterr().err
+
+
+def test_a_file_is_imported_once_and_by_the_commands_of_a_command(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setitem(os.environ, VARIABLE, "")
+    file = tmp_path / "says_hello.py"
+    file.write_text("print('hello')")
+    for _ in range(2):
+        assert main(["--import", str(file), "list"]) == 0
+    assert capsys.readouterr().out.count("hello") == 1
+    status, printed = recbert("list")  # inherits the environment
+    assert status == 0 and "hello" in printed
+    monkeypatch.delitem(sys.modules, "says_hello")
+
+
+def test_a_name_is_taken_once():
+    with pytest.raises(ValueError, match="a name of its own. Received: Mine.name"):
+
+        @register_block
+        class Mine(BlockKind):
+            name = "transformer"
+
+    with pytest.raises(ValueError, match="Taken: transformer, swish_rnn"):
+
+        @register_block
+        class Nameless(BlockKind):
+            pass
+
+    assert type(get_block("transformer")).__name__ == "Transformer"
