@@ -12,6 +12,7 @@ from keras_recbert.models.encoder_names import LEVELS, POOLER
 
 BIAS = "/relative_attention_bias"
 NEXT_SENTENCE = "next_sentence_head/"  # there with concatenate="next_sentence"
+BERT_PARTS = ("attention/", "attention_norm/", "feed_forward/", "output_norm/")
 POSITIONS = "embeddings/position_embedding/embeddings"
 # Sizes that may be smaller than the checkpoint's, if the caller says so: its first
 # layers and its first positions are taken.
@@ -164,7 +165,11 @@ def _may_be_new(checkpoint, path, encoder):
         return False
     if path.endswith(BIAS):
         return not checkpoint.sizes.get("relative_attention_bias")
-    return encoder.config["block"] != "transformer" and path.startswith("block_")
+    kind = encoder.config["block"]
+    if kind == "transformer" or not path.startswith("block_"):
+        return False
+    is_bert = path.partition("/")[2].startswith(BERT_PARTS)
+    return not (is_bert and get_block(kind).shares_bert_paths)
 
 
 def _started_blocks(encoder, checkpoint):
