@@ -19,7 +19,7 @@ from keras_recbert.registration import register_lazily
 __version__ = "0.1.0"
 register_lazily()  # for `keras.models.load_model`
 __getattr__, _, _ = lazy_loader.attach(
-    __name__, submodules=["blocks", "layers", "tasks", "text"]
+    __name__, submodules=["blocks", "heads", "layers", "tasks", "text"]
 )
 __all__ = [
     "ModelCard",
@@ -28,6 +28,7 @@ __all__ = [
     "count_parameters",
     "explain",
     "get_card",
+    "heads",
     "layers",
     "list_models",
     "load",

@@ -4,13 +4,11 @@ import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
-from keras_recbert.core.names import check_arguments, nearest
+from keras_recbert.core.names import check_arguments
 from keras_recbert.keras_backend import require_tensorflow
 from keras_recbert.models import zoo  # noqa: F401  registers the names
 from keras_recbert.models.encoder_names import LEVELS
 from keras_recbert.models.registry import get_card, list_models
-
-TASKS = ("classifier", "regressor", "pretrainer")
 
 
 def build(name, task=None, weights=None, **overrides):
@@ -18,9 +16,10 @@ def build(name, task=None, weights=None, **overrides):
 
     Args:
         name: str. One of `keras_recbert.list_models()`.
-        task: None for the bare encoder, `"classifier"` or `"regressor"` for an
-            encoder with a head that takes raw texts, `"pretrainer"` for one with the
-            heads of its pre-training `objectives`.
+        task: None for the bare encoder; `"classifier"`, `"multilabel_classifier"`,
+            `"regressor"`, or the task of a head of your own (`keras_recbert.heads`)
+            for an encoder with a head that takes raw texts; `"pretrainer"` for one
+            with the heads of its pre-training `objectives`.
         weights: str or path. A BERT to start from: a Hugging Face folder, a
             checkpoint of google-research/bert or of the Model Garden, a TF Hub
             SavedModel, or a preset of this package; see
@@ -62,11 +61,14 @@ def build(name, task=None, weights=None, **overrides):
     """
     require_tensorflow()
     card = get_card(name)
-    if task not in (None, *TASKS):
-        raise ValueError(
-            f"No task is called {task!r}. {nearest(task, TASKS)}"
-            f"Valid: {', '.join(TASKS)}, or None for the encoder alone."
+    if task is not None:
+        from keras_recbert.tasks.task_models import (
+            check_task,
+            make_model,
+            split_arguments,
         )
+
+        check_task(task)
     checkpoint = None
     if weights is not None:
         from keras_recbert.convert.open_checkpoint import open_checkpoint
@@ -80,8 +82,7 @@ def build(name, task=None, weights=None, **overrides):
     from keras_recbert.tasks.text_model import take_text_arguments
     from keras_recbert.text.text_preprocessor import TextPreprocessor
 
-    cls = _task_class(task)
-    task_arguments, sizes = cls.split_arguments(overrides)
+    task_arguments, sizes = split_arguments(task, overrides)
     if task == "pretrainer":
         num_layers = _sizes(card, checkpoint)["num_layers"]
         sizes |= _levels(task_arguments, {"num_layers": num_layers, **sizes})
@@ -96,7 +97,7 @@ def build(name, task=None, weights=None, **overrides):
     preprocessor = tokenizer and TextPreprocessor(
         tokenizer, **{"max_sequence_length": backbone.max_sequence_length, **text}
     )
-    model = cls(backbone, preprocessor=preprocessor, **task_arguments)
+    model = make_model(task, backbone, preprocessor, task_arguments)
     if task == "pretrainer" and checkpoint is not None:
         from keras_recbert.convert.pretraining_heads import load_heads
 
@@ -104,7 +105,7 @@ def build(name, task=None, weights=None, **overrides):
     if head_too:
         from keras_recbert.convert.huggingface_head import load_head
 
-        backbone.weights_report = load_head(model.head, backbone, checkpoint)
+        backbone.weights_report = load_head(model.head.dense, backbone, checkpoint)
     return model
 
 
@@ -119,9 +120,9 @@ def load(path):
 
     Returns:
         The model that was saved: `RecBertBackbone`, `TextClassifier`,
-        `TextRegressor`, or of a `.keras` file also `Pretrainer`. Of a BERT, a
-        `RecBertBackbone` with `weights_report`; or a task model with its labels,
-        whose `backbone` has the report.
+        `TextRegressor`, `TextModel`, or of a `.keras` file also `Pretrainer`. Of a
+        BERT, a `RecBertBackbone` with `weights_report`; or a task model with its
+        labels, whose `backbone` has the report.
 
     Raises:
         FileNotFoundError: if there is nothing at `path`.
@@ -152,13 +153,14 @@ def load(path):
         backbone.preprocessor = preprocessor
         return backbone
     from keras_recbert.convert.huggingface_head import load_head
+    from keras_recbert.tasks.task_models import make_model
 
     arguments = {"pooling": "first"}
     if checkpoint.head.label_names is not None:
         arguments["label_names"] = checkpoint.head.label_names
     task = "regressor" if checkpoint.head.label_names is None else "classifier"
-    model = _task_class(task)(backbone, preprocessor, **arguments)
-    backbone.weights_report = load_head(model.head, backbone, checkpoint)
+    model = make_model(task, backbone, preprocessor, arguments)
+    backbone.weights_report = load_head(model.head.dense, backbone, checkpoint)
     return model
 
 
@@ -302,19 +304,11 @@ def _classes():
     """The classes a preset may name."""
     from keras_recbert.models.backbone import RecBertBackbone
     from keras_recbert.tasks.text_classifier import TextClassifier
+    from keras_recbert.tasks.text_model import TextModel
     from keras_recbert.tasks.text_regressor import TextRegressor
 
-    return {
-        cls.__name__: cls for cls in (RecBertBackbone, TextClassifier, TextRegressor)
-    }
-
-
-def _task_class(task):
-    if task == "pretrainer":
-        from keras_recbert.tasks.pretrainer import Pretrainer
-
-        return Pretrainer
-    return _classes()["TextClassifier" if task == "classifier" else "TextRegressor"]
+    classes = (RecBertBackbone, TextClassifier, TextModel, TextRegressor)
+    return {cls.__name__: cls for cls in classes}
 
 
 def _build_backbone(card, overrides, checkpoint=None):

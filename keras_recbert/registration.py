@@ -12,6 +12,7 @@ import sys
 PACKAGE = "keras_recbert"
 # Every class that is decorated with `register_keras_serializable`, by file.
 CLASSES = {
+    "heads.regression": ("RowSquaredError", "MeanRowSquaredError"),
     "layers.add_norm": ("AddNorm",),
     "layers.bert_embeddings": ("BertEmbeddings",),
     "layers.bidirectional_lstm": ("BidirectionalLSTM",),
@@ -40,8 +41,8 @@ CLASSES = {
         "TokenAccuracy",
         "TokenBinaryCrossentropy",
     ),
-    "tasks.squared_error": ("RowSquaredError", "MeanRowSquaredError"),
     "tasks.text_classifier": ("TextClassifier",),
+    "tasks.text_model": ("TextModel",),
     "tasks.text_regressor": ("TextRegressor",),
     "text.text_preprocessor": ("TextPreprocessor",),
     "text.wordpiece_tokenizer": ("WordPieceTokenizer",),

@@ -30,11 +30,12 @@ ARROWS = {
     "objectives": {"core", "mappings"},
     "config": {"mappings", "objectives"},
     "data": {"extras", "text", "objectives", "folders", "lines", "os_errors"},
+    "heads": {"core", "extras", "layers", "metrics"},
     "tasks": {
         "blocks",
         "core",
+        "heads",
         "keras_backend",
-        "metrics",
         "objectives",
         "text",
         *MODELS,

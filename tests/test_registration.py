@@ -17,6 +17,7 @@ from layers.test_layer_contract import CASES
 from toy_texts import VOCABULARY, tiny_model
 
 import keras_recbert
+from keras_recbert.heads.regression import MeanRowSquaredError, RowSquaredError
 from keras_recbert.registration import (
     CLASSES,
     AfterImport,
@@ -27,7 +28,6 @@ from keras_recbert.registration import (
 from keras_recbert.tasks.fine_tuning_optimizer import fine_tuning_optimizer
 from keras_recbert.tasks.optimizers import Adadelta, AdamW
 from keras_recbert.tasks.partial_training import learning_rate_factors
-from keras_recbert.tasks.squared_error import MeanRowSquaredError, RowSquaredError
 
 PACKAGE = pathlib.Path(keras_recbert.__file__).parent
 NAMES = [(module, name) for module, names in CLASSES.items() for name in names]
@@ -134,6 +134,7 @@ def models(batch):
     """Models that together have an object of every class in their files."""
     for name in ("swish_tiny", "trans_blstm_tiny", "trans_blstm_1_base", "blstm_base"):
         yield build_shrunk(name)
+    yield tiny_model(task="multilabel_classifier", label_names=["good", "long"])
     regressor = tiny_model(task="regressor")
     regressor.compile(
         "adam", RowSquaredError(), weighted_metrics=[MeanRowSquaredError("mse")]

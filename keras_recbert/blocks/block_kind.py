@@ -1,6 +1,6 @@
 """What the zoo knows of a kind of encoder block, and which kinds there are."""
 
-from keras_recbert.core.names import UnknownBlockError, check_arguments
+from keras_recbert.core.names import UnknownNameError, check_arguments
 from keras_recbert.layers.common import check_positive
 
 
@@ -165,10 +165,10 @@ def get_block(name):
     """The `BlockKind` of a name.
 
     Raises:
-        UnknownBlockError: if none has it.
+        UnknownNameError: if none has it.
     """
     if name not in _KINDS:
-        raise UnknownBlockError(
+        raise UnknownNameError(
             f"`block` must be one of {tuple(_KINDS)}. Received: block={name!r}."
         )
     return _KINDS[name]

@@ -116,7 +116,7 @@ def describe_head(model):
             "model.backbone; encoder.preprocessor = model.preprocessor; "
             "encoder.save_huggingface(folder)."
         )
-    names = getattr(model, "label_names", None) or ["LABEL_0"]
+    names = getattr(model.head, "label_names", None) or ["LABEL_0"]
     config = {
         "architectures": [ARCHITECTURE],
         "classifier_dropout": model.head_dropout,
@@ -124,5 +124,5 @@ def describe_head(model):
         "id2label": {str(index): name for index, name in enumerate(names)},
         "label2id": {name: index for index, name in enumerate(names)},
     }
-    kernel = np.ascontiguousarray(model.head.kernel.numpy().T)
-    return config, {KERNEL: kernel, BIAS: model.head.bias.numpy()}
+    kernel = np.ascontiguousarray(model.head.dense.kernel.numpy().T)
+    return config, {KERNEL: kernel, BIAS: model.head.dense.bias.numpy()}

@@ -25,7 +25,7 @@ def load_model(path):
         path: str or path of a file written by `model.save` or a training run.
 
     Returns:
-        `TextClassifier`, `TextRegressor` or `Pretrainer`.
+        `TextClassifier`, `TextRegressor`, `TextModel` or `Pretrainer`.
 
     Raises:
         FileNotFoundError: if there is no such file.

@@ -30,7 +30,7 @@ from keras_recbert.convert.preset_weights import (
     weights_by_name,
 )
 from keras_recbert.convert.safetensors_files import write_tensors
-from keras_recbert.core.names import UnknownBlockError
+from keras_recbert.core.names import UnknownNameError
 from keras_recbert.folders import check_folder, write_folder
 
 
@@ -180,12 +180,13 @@ def load_preset(directory, classes):
         model = build()
     except CheckpointError:
         raise
-    except UnknownBlockError as error:
+    except UnknownNameError as error:
         versions = preset.card["versions"]
         raise CheckpointError(
-            f"{file} describes an encoder of blocks that are not known here: {error} "
-            "If it is a block of your own, import the module that adds it before you "
-            f"load; if not, load it with the version that wrote it: {versions}."
+            f"{file} describes a model with a part that is not known here: {error} If "
+            "it is a block or a head of your own, import the module that adds it "
+            f"before you load; if not, load it with the version that wrote it: "
+            f"{versions}."
         ) from error
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(

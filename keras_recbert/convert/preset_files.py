@@ -114,9 +114,11 @@ def check_config(file, config):
     for where, described in models:
         where = f"{where}.arguments".lstrip(".")
         arguments = described["arguments"]
-        if not isinstance(arguments, dict) or not all(
-            map(_is_plain, arguments.values())
-        ):
+        plain = isinstance(arguments, dict) and all(
+            _is_plain(value) or (key == "head" and _is_plain_dict(value))
+            for key, value in arguments.items()
+        )
+        if not plain:
             # Keras takes some dicts for classes to import.
             raise CheckpointError(
                 f"{file}: {where} must hold numbers, strings and lists of them. "
@@ -131,6 +133,11 @@ def check_config(file, config):
         keys = ("lowercase", "strip_accents", "sequence_length")
         keys += ("max_sequence_length", "truncation")
         _check_keys(file, "text_front", config["text_front"], keys)
+
+
+def _is_plain_dict(value):
+    """Whether a value is a dict of plain values, as the `head` of a `TextModel` is."""
+    return isinstance(value, dict) and all(map(_is_plain, value.values()))
 
 
 def _is_plain(value):

@@ -3,8 +3,8 @@
 import difflib
 
 
-class UnknownBlockError(ValueError):
-    """A kind of block that is not registered in this process."""
+class UnknownNameError(ValueError):
+    """A kind of block, or a head, that is not registered in this process."""
 
 
 def nearest(word, valid):

@@ -11,6 +11,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "lora_adapters": ["merge_adapters"],
         "pretrainer": ["Pretrainer"],
         "text_classifier": ["TextClassifier"],
+        "text_model": ["TextModel"],
         "text_regressor": ["TextRegressor"],
     },
 )

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from keras_recbert.ops.implementation import compiling
@@ -43,7 +42,7 @@ class Recipe:
 class FineTunedModel(keras.Model):
     """`fit`, `evaluate` and `predict` for texts; `TextModel` says what they take.
 
-    A subclass has `backbone`, `preprocessor`, `learning_rate`, `pooling` and
+    A subclass has `backbone`, `preprocessor`, `head`, `learning_rate`, `pooling` and
     `layerwise_decay`.
     """
 
@@ -58,10 +57,6 @@ class FineTunedModel(keras.Model):
         """The optimizer or None; in float16 Keras puts another one around it."""
         optimizer = getattr(self, "optimizer", None)
         return getattr(optimizer, "inner_optimizer", optimizer)
-
-    def _default_loss_and_metrics(self):
-        """Loss and metrics of the task."""
-        raise NotImplementedError
 
     def compile_for_fine_tuning(self, total_steps=None, **optimizer_arguments):
         """Compiles with BERT's recipe and the task's loss and metrics.
@@ -84,10 +79,10 @@ class FineTunedModel(keras.Model):
         if self.layerwise_decay is not None:
             factors = learning_rate_factors(self, self.layerwise_decay)
             arguments["rate_factors"] = factors
-        loss, metrics = self._default_loss_and_metrics()
         optimizer = fine_tuning_optimizer(total_steps, **arguments)
         optimizer.recipe = recipe
-        self.compile(optimizer, loss=loss, weighted_metrics=metrics)
+        head = self.head
+        self.compile(optimizer, loss=head.loss(), weighted_metrics=head.metrics())
 
     def save(self, *arguments, **keywords):
         """Keras's, without the state of an optimizer of ours.
@@ -307,16 +302,7 @@ class FineTunedModel(keras.Model):
                 "needs no labels."
             )
         own_loss = self.compiled and self._recipe is None
-        return self._as_targets(np.asarray(y), own_loss)
-
-    def _as_targets(self, labels, own_loss):
-        """Labels of any form as the loss takes them.
-
-        Args:
-            labels: array.
-            own_loss: bool. The loss is the user's, who knows what it takes.
-        """
-        raise NotImplementedError
+        return self.head.as_targets(y, own_loss)
 
     def _model_inputs(self, x, y, sample_weight, batch_size, shuffle=False, seed=None):
         return model_inputs(
@@ -342,12 +328,3 @@ class FineTunedModel(keras.Model):
 
 def _save_nothing(store):
     """What `save` writes of an optimizer that no file restores."""
-
-
-def check_labels(labels, is_valid, valid):
-    """Raises `ValueError` for the first of `labels` that is not `is_valid`."""
-    for index, label in enumerate(labels):
-        if not is_valid(label):
-            raise ValueError(
-                f"`y` must hold {valid}. Received: {label.tolist()!r} at index {index}."
-            )

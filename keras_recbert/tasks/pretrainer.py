@@ -117,7 +117,7 @@ class Pretrainer(keras.Model):
     @classmethod
     def split_arguments(cls, arguments):
         """As `TextModel.split_arguments`."""
-        return split_arguments(cls, arguments)
+        return split_arguments(cls.__name__, cls.TASK_ARGUMENTS, arguments)
 
     @staticmethod
     def backbone_arguments(objectives, num_layers):

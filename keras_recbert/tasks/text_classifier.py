@@ -1,11 +1,8 @@
 """Classification of texts and pairs of texts."""
 
 import keras
-import numpy as np
-import tensorflow as tf
 
-from keras_recbert.layers.common import check_positive
-from keras_recbert.tasks.fine_tuned_model import check_labels
+from keras_recbert.heads.classification import ClassificationHead
 from keras_recbert.tasks.text_model import TextModel
 
 
@@ -13,7 +10,8 @@ from keras_recbert.tasks.text_model import TextModel
 class TextClassifier(TextModel):
     """Softmax classifier on the pooled output (Devlin et al. 2018, section 4.1).
 
-    `predict` gives float32 logits `(num_examples, num_classes)`.
+    `predict` gives float32 logits `(num_examples, num_classes)`. The SavedModel gives
+    `scores`, `label_names` and `label`, see `ClassificationHead.answer`.
 
     Args:
         backbone: `RecBertBackbone`.
@@ -22,19 +20,9 @@ class TextClassifier(TextModel):
         label_names: sequence of str, the class names in order of their ids; by
             default the labels that `fit` finds, sorted, if they are words, else
             `"0"`, `"1"`, ...
-        pooling: `"first"`, the encoder's pooled output (BERT's way), or `"mean"`, the
-            mean of the outputs at real positions. Default: see `TextModel`.
-        learning_rate: float. Highest learning rate of a `fit` that compiles by
-            itself. Default: see `TextModel`.
-        dropout: float. Dropout rate before the head; the encoder's by default.
-        freeze: what is not trained: `"embeddings"`, `"encoder"` (everything but the
-            head), or an int n, the embeddings and the lowest n blocks.
-        lora_rank: int. Trains adapters of this rank and the head only: see
-            `TextModel` for what that leaves out in recurrent blocks. Adapters take
-            a higher learning rate than whole encoders.
-        layerwise_decay: float in (0, 1]. Lower learning rates for lower layers: see
-            `TextModel`.
         name: str.
+        **kwargs: others of `TextModel`: `pooling`, `learning_rate`, `dropout`,
+            `freeze`, `lora_rank`, `layerwise_decay`.
 
     Raises:
         ValueError: if `num_classes` is below 2 or differs from `label_names`, or
@@ -49,114 +37,19 @@ class TextClassifier(TextModel):
         preprocessor=None,
         num_classes=None,
         label_names=None,
-        pooling=None,
-        learning_rate=None,
-        dropout=None,
-        freeze=None,
-        lora_rank=None,
-        layerwise_decay=None,
         name="text_classifier",
+        **kwargs,
     ):
-        if num_classes is None:
-            num_classes = 2 if label_names is None else len(label_names)
-        check_positive(num_classes=num_classes)
-        if num_classes < 2:
-            raise ValueError(
-                "A classifier tells at least 2 classes apart. Received: "
-                f"num_classes={num_classes}. For one score use task='regressor'."
-            )
-        has_label_names = label_names is not None
-        if label_names is None:
-            label_names = [str(index) for index in range(num_classes)]
-        if len(set(label_names)) != num_classes or len(label_names) != num_classes:
-            raise ValueError(
-                "`label_names` needs a different name for each class. Received: "
-                f"num_classes={num_classes}, label_names={list(label_names)}."
-            )
-        super().__init__(
-            backbone,
-            preprocessor,
-            num_classes,
-            pooling=pooling,
-            learning_rate=learning_rate,
-            dropout=dropout,
-            freeze=freeze,
-            lora_rank=lora_rank,
-            layerwise_decay=layerwise_decay,
-            name=name,
-        )
-        self.num_classes = num_classes
-        self.label_names = list(label_names)
-        self.has_label_names = has_label_names
+        head = ClassificationHead(num_classes, label_names)
+        super().__init__(backbone, preprocessor, head, name=name, **kwargs)
 
-    def _default_loss_and_metrics(self):
-        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        return loss, [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+    @property
+    def num_classes(self):
+        return self.head.num_classes
 
-    def _as_targets(self, labels, own_loss):
-        if labels.dtype.kind in "OSU":
-            return self._ids_of(labels)
-        if own_loss:
-            return labels
-        if labels.ndim == 2 and labels.shape[1] == self.num_classes:
-            is_one_hot = np.isin(labels, (0, 1)).all(1) & (labels.sum(1) == 1)
-            if not is_one_hot.all():
-                raise ValueError(
-                    "Rows of `y` must be one-hot: one 1 and else 0. Received: "
-                    f"{labels[~is_one_hot][0].tolist()} at index "
-                    f"{np.flatnonzero(~is_one_hot)[0]}. For shares of classes compile "
-                    "the model with CategoricalCrossentropy(from_logits=True)."
-                )
-            return labels.argmax(1)
-        ids = range(self.num_classes)
-        check_labels(
-            labels,
-            lambda label: (
-                np.ndim(label) == 0 and label.dtype.kind in "biuf" and label in ids
-            ),
-            f"whole numbers from 0 to {self.num_classes - 1}, the positions of the "
-            f"classes in {self.label_names}, these names, or one-hot rows",
-        )
-        return labels
+    @property
+    def label_names(self):
+        return self.head.label_names
 
-    def _ids_of(self, names):
-        """Positions of names of classes; the first labels name classes without."""
-        names = [n.decode() if isinstance(n, bytes) else n for n in names.tolist()]
-        found = sorted(set(map(str, names)))
-        if not self.has_label_names and len(found) == self.num_classes:
-            self.label_names, self.has_label_names = found, True
-        ids = {name: index for index, name in enumerate(self.label_names)}
-        for index, name in enumerate(names):
-            if name not in ids:
-                raise ValueError(
-                    f"`y` must hold the names of classes, {self.label_names}, or their "
-                    f"positions. Received: {name!r} at index {index}. Name the "
-                    "classes when the model is built: label_names=[...]."
-                )
-        return np.array([ids[name] for name in names])
-
-    def answer(self, logits):
-        """Probabilities and names: what the SavedModel gives.
-
-        Args:
-            logits: float32, `(batch_size, num_classes)`.
-
-        Returns:
-            dict of `scores` (float32, `(batch_size, num_classes)`, summing to 1),
-            `label_names` (string, same shape) and `label` (string,
-            `(batch_size,)`, the likeliest).
-        """
-        names = tf.constant(self.label_names)
-        return {
-            "scores": tf.nn.softmax(logits),
-            # One row an example: TF Serving's row format needs a batch axis.
-            "label_names": tf.tile(names[tf.newaxis], [tf.shape(logits)[0], 1]),
-            "label": tf.gather(names, tf.argmax(logits, axis=-1)),
-        }
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_classes": self.num_classes,
-            "label_names": self.label_names,
-        }
+    def _head_config(self):
+        return self.head.get_config()

@@ -4,6 +4,7 @@ import keras
 
 from keras_recbert.blocks import get_block, list_blocks
 from keras_recbert.core.names import check_arguments
+from keras_recbert.heads import Head, get_head
 from keras_recbert.layers.mean_pooling import MeanPooling
 from keras_recbert.models.backbone import SHARED_ARGUMENTS, RecBertBackbone
 from keras_recbert.ops.implementation import portable_graphs
@@ -25,8 +26,12 @@ TEXT_ARGUMENTS = (
 )
 
 
+@keras.saving.register_keras_serializable("keras_recbert")
 class TextModel(FineTunedModel):
     """An encoder, a head on its pooled output, and a preprocessor.
+
+    `TextClassifier` and `TextRegressor` are those with the heads of their names; any
+    other registered head makes a `TextModel`.
 
     `fit`, `evaluate` and `predict` take as `x`: a list or array of strings, a tuple
     of two of these (pairs), packed ids as the encoder takes them, or batches of
@@ -46,7 +51,7 @@ class TextModel(FineTunedModel):
     Args:
         backbone: `RecBertBackbone`.
         preprocessor: `TextPreprocessor`, or None for a model of packed ids only.
-        num_outputs: int. Units of the head.
+        head: `keras_recbert.heads.Head`, or a dict of `task` and arguments of the head.
         pooling: `"first"`, the encoder's pooled output (BERT's way), or `"mean"`, the
             mean of the outputs at real positions. Default: see above.
         learning_rate: float. Highest learning rate of a `fit` that compiles by
@@ -81,15 +86,15 @@ class TextModel(FineTunedModel):
     def __init__(
         self,
         backbone,
-        preprocessor,
-        num_outputs,
+        preprocessor=None,
+        head=None,
         pooling=None,
         learning_rate=None,
         dropout=None,
         freeze=None,
         lora_rank=None,
         layerwise_decay=None,
-        name=None,
+        name="text_model",
     ):
         if not isinstance(backbone, RecBertBackbone):
             raise ValueError(
@@ -108,12 +113,7 @@ class TextModel(FineTunedModel):
             )
         check_partial_training(backbone, freeze, lora_rank, layerwise_decay)
         dropout = backbone.config["dropout"] if dropout is None else dropout
-        head = keras.layers.Dense(
-            num_outputs,
-            kernel_initializer=keras.initializers.TruncatedNormal(stddev=0.02),
-            dtype="float32",  # losses read float32 logits in every precision
-            name="head",
-        )
+        head = as_head(head)
         inputs = backbone.input
         outputs = backbone(inputs)
         pooled, read = outputs["pooled_output"], "pooled_output"
@@ -122,9 +122,7 @@ class TextModel(FineTunedModel):
             pool = MeanPooling(dtype=backbone.policy, name="mean_pooling")
             pooled = pool(outputs["sequence_output"], inputs["padding_mask"])
         pooled = keras.layers.Dropout(dropout, dtype=backbone.policy)(pooled)
-        super().__init__(
-            inputs=inputs, outputs=self._shape_logits(head(pooled)), name=name
-        )
+        super().__init__(inputs=inputs, outputs=head.logits(pooled), name=name)
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.head = head
@@ -143,16 +141,17 @@ class TextModel(FineTunedModel):
             layer.trainable = False
 
     @classmethod
-    def split_arguments(cls, arguments):
+    def split_arguments(cls, arguments, head=()):
         """Splits keywords of `build` into those of the task and sizes.
+
+        Args:
+            arguments: dict.
+            head: names of the arguments of the head.
 
         Raises:
             ValueError: for a keyword that is neither; names the nearest one.
         """
-        return split_arguments(cls, arguments)
-
-    def _shape_logits(self, logits):
-        return logits
+        return split_arguments(cls.__name__, (*cls.TASK_ARGUMENTS, *head), arguments)
 
     def export(self, filepath, format="tf_saved_model", **kwargs):
         """As `keras.Model.export`, of packed ids; nothing in it is left to XLA."""
@@ -212,8 +211,8 @@ class TextModel(FineTunedModel):
         write_huggingface(encoder, directory, self.preprocessor, overwrite, self)
 
     def answer(self, logits):
-        """What the SavedModel gives for logits: a dict of tensors."""
-        raise NotImplementedError
+        """What the SavedModel gives for logits, see `Head.answer`."""
+        return self.head.answer(logits)
 
     def get_config(self):
         serialize = keras.saving.serialize_keras_object
@@ -228,7 +227,12 @@ class TextModel(FineTunedModel):
             "layerwise_decay": self.layerwise_decay,
             "name": self.name,
             "num_texts": self.num_texts,
+            **self._head_config(),
         }
+
+    def _head_config(self):
+        """What the constructor takes to make the head again."""
+        return {"head": {"task": self.head.task, **self.head.get_config()}}
 
     @classmethod
     def from_config(cls, config):
@@ -242,8 +246,30 @@ class TextModel(FineTunedModel):
         return model
 
 
-def split_arguments(cls, arguments):
-    """Splits keywords of `build` into `TASK_ARGUMENTS` of a class and sizes.
+def as_head(head):
+    """A `Head`, or what a dict of its task and its arguments makes.
+
+    Raises:
+        ValueError: if it is something else, or there is no head for the task.
+    """
+    if isinstance(head, Head):
+        return head
+    if not isinstance(head, dict) or "task" not in head:
+        raise ValueError(
+            "`head` must be a keras_recbert.heads.Head, or a dict of its `task` and "
+            f"its arguments. Received: {head!r}."
+        )
+    arguments = {key: value for key, value in head.items() if key != "task"}
+    return get_head(head["task"])(**arguments)
+
+
+def split_arguments(what, own, arguments):
+    """Splits keywords of `build` into those of a task and sizes.
+
+    Args:
+        what: str. What messages call the task.
+        own: sequence of str, the arguments of the task.
+        arguments: dict.
 
     Raises:
         ValueError: for a keyword that is neither; names the nearest one.
@@ -252,10 +278,9 @@ def split_arguments(cls, arguments):
     sizes = [*SHARED_ARGUMENTS, "dtype"]
     for block in list_blocks():
         sizes += get_block(block).arguments
-    valid = dict.fromkeys((*cls.TASK_ARGUMENTS, *sizes))
-    check_arguments(cls.__name__, arguments, valid)
-    own = {k: v for k, v in arguments.items() if k in cls.TASK_ARGUMENTS}
-    return own, {k: v for k, v in arguments.items() if k not in own}
+    check_arguments(what, arguments, dict.fromkeys((*own, *sizes)))
+    mine = {k: v for k, v in arguments.items() if k in own}
+    return mine, {k: v for k, v in arguments.items() if k not in own}
 
 
 def check_front(preprocessor, backbone):

@@ -4,10 +4,8 @@ import csv
 import pathlib
 
 import keras
-import numpy as np
 
 from keras_recbert.folders import new_file
-from keras_recbert.metrics.glue import glue_scores
 
 
 class DevScores(keras.callbacks.Callback):
@@ -31,8 +29,8 @@ class DevScores(keras.callbacks.Callback):
         for split, (batches, labels) in self.splits.items():
             logits = self.model.predict(batches, verbose=0)[: len(labels)]
             logs[f"{split}_loss"] = float(self.model.loss(labels, logits))
-            predictions = class_ids(logits) if logits.ndim == 2 else logits
-            for name, score in glue_scores(self.metrics, labels, predictions).items():
+            scores = self.model.head.scores(self.metrics, labels, logits)
+            for name, score in scores.items():
                 logs[f"{split}_{name}"] = score
 
 
@@ -147,8 +145,3 @@ def seed_states(model):
         for variable in model.non_trainable_variables
         if variable.name == "seed_generator_state"
     ]
-
-
-def class_ids(logits):
-    """Likeliest class of each row of logits, int64."""
-    return np.argmax(logits, axis=-1)

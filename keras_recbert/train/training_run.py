@@ -108,7 +108,7 @@ def train(run, task, train_examples, dev_examples, corpus=None, notes=()):
         batches = bucketed_batches(
             model.preprocessor,
             _columns(train_examples),
-            (train_examples.labels,),
+            (model.head.as_targets(train_examples.labels),),
             batch_size,
             seed=config.seed,
         )
@@ -122,7 +122,10 @@ def train(run, task, train_examples, dev_examples, corpus=None, notes=()):
         model.optimizer.build(model.trainable_variables)
         count_real_rows(model, strategy)
     dev = {
-        split: (_dev_batches(model, examples, config, strategy), examples.labels)
+        split: (
+            _dev_batches(model, examples, config, strategy),
+            model.head.as_targets(examples.labels),
+        )
         for split, examples in dev_examples.items()
     }
     with run.checkpoints.telling_the_last():

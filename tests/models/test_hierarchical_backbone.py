@@ -329,4 +329,4 @@ def test_a_classifier_of_an_encoder_with_levels_is_saved_whole(tmp_path):
     model.save(tmp_path / "model.keras")
     loaded = keras_recbert.load(tmp_path / "model.keras")
     assert_close(loaded(BATCH), model(BATCH), 0.0)
-    assert model.head.kernel.shape == (24, 2)
+    assert model.head.dense.kernel.shape == (24, 2)

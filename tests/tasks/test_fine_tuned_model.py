@@ -26,7 +26,7 @@ def slices(*parts):
 
 
 def test_another_seed_gives_other_weights():
-    kernels = [tiny_model(seed=seed).head.kernel.numpy() for seed in (0, 0, 1)]
+    kernels = [tiny_model(seed=seed).head.dense.kernel.numpy() for seed in (0, 0, 1)]
     assert_close(kernels[0], kernels[1], 0.0)
     assert largest_difference(kernels[0], kernels[2]) > 1e-3
 
@@ -62,7 +62,7 @@ def test_fit_takes_every_form_that_keras_takes():
         model = tiny_model(dropout=0.0, label_names=["bad", "good"])
         model.compile_for_fine_tuning(3, learning_rate=1e-2)
         model.fit(**data, batch_size=8, shuffle=False, **QUIET)
-        weights[form] = model.head.kernel.numpy()
+        weights[form] = model.head.dense.kernel.numpy()
     for form, kernel in weights.items():
         assert_close(kernel, weights["ids"], 1e-5, form)
 

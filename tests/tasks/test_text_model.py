@@ -239,9 +239,9 @@ def test_saved_classifier_is_whole_and_learns_again(classifier, tmp_path):
     expected = classifier.predict(TEXTS, **QUIET)
     assert_close(loaded.predict(TEXTS, **QUIET), expected, 1e-6)
 
-    before = loaded.head.kernel.numpy()
+    before = loaded.head.dense.kernel.numpy()
     loaded.fit(TEXTS, LABELS, **QUIET)
-    assert largest_difference(loaded.head.kernel, before) > 1e-6
+    assert largest_difference(loaded.head.dense.kernel, before) > 1e-6
 
 
 def test_saved_regressor_of_pairs_is_whole(tmp_path):
@@ -338,10 +338,10 @@ def test_texts_need_a_vocabulary():
     ],
 )
 def test_unusable_examples_are_refused(classifier, x, y, error, message):
-    before = classifier.head.kernel.numpy()
+    before = classifier.head.dense.kernel.numpy()
     with pytest.raises(error, match=message):
         classifier.fit(x, y, **QUIET)
-    assert_close(classifier.head.kernel, before, 0.0)
+    assert_close(classifier.head.dense.kernel, before, 0.0)
 
 
 @pytest.mark.parametrize("labels", [["low", "high"], [1.0, float("nan")]])

@@ -166,13 +166,13 @@ def test_best_weights_are_not_just_the_last(tmp_path, monkeypatch):
     class Scores(training_run.DevScores):
         def on_epoch_end(self, epoch, logs=None):
             logs["dev_accuracy"], logs["dev_loss"] = next(made_up), 0.0
-            kernels.append(self.model.head.kernel.numpy())
+            kernels.append(self.model.head.dense.kernel.numpy())
 
     monkeypatch.setattr(training_run, "DevScores", Scores)
     model, results = fine_tune(config(tmp_path))
     assert results["best_epoch"] == 2
     assert results["scores"]["dev_accuracy"] == 0.9
-    assert largest_difference(model.head.kernel, kernels[1]) == 0
+    assert largest_difference(model.head.dense.kernel, kernels[1]) == 0
     assert largest_difference(kernels[2], kernels[1]) > 1e-4
 
 
@@ -278,7 +278,7 @@ def test_the_best_epoch_may_lie_before_the_stop(tmp_path, monkeypatch):
     class Scores(training_run.DevScores):
         def on_epoch_end(self, epoch, logs=None):
             logs["dev_accuracy"], logs["dev_loss"] = next(made_up), 0.0
-            kernels.append(self.model.head.kernel.numpy())
+            kernels.append(self.model.head.dense.kernel.numpy())
 
     monkeypatch.setattr(training_run, "DevScores", Scores)
     with monkeypatch.context() as patch:
@@ -289,7 +289,7 @@ def test_the_best_epoch_may_lie_before_the_stop(tmp_path, monkeypatch):
     assert results["history"]["dev_accuracy"] == [0.9, 0.2, 0.3]
     assert results["best_epoch"] == 1
     assert results["scores"]["dev_accuracy"] == 0.9
-    assert largest_difference(model.head.kernel, kernels[0]) == 0
+    assert largest_difference(model.head.dense.kernel, kernels[0]) == 0
 
 
 def test_a_finished_run_is_replaced_only_on_request(tmp_path):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from keras_recbert.tasks.squared_error import MeanRowSquaredError, RowSquaredError
+from keras_recbert.heads.regression import MeanRowSquaredError, RowSquaredError
 
 LABELS, SCORES = np.array([1.0, 2.0, 5.0]), np.array([1.5, 0.0, 5.0], "float32")
 SQUARES = np.array([0.25, 4.0, 0.0])

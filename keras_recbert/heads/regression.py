@@ -1,0 +1,58 @@
+"""One score."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_recbert.heads.head import Head, check_labels, register_head
+
+
+@register_head
+class RegressionHead(Head):
+    """One linear output, trained on squared error. Logits are `(batch_size,)`."""
+
+    task = "regressor"
+    metric_names = ("pearson", "spearman")
+
+    def __init__(self):
+        super().__init__(1)
+
+    def logits(self, rows):
+        return ops.squeeze(super().logits(rows), axis=-1)
+
+    def loss(self):
+        return RowSquaredError()
+
+    def metrics(self):
+        return [MeanRowSquaredError("mse")]
+
+    def as_targets(self, labels, own_loss=False):
+        labels = np.asarray(labels)
+        if labels.dtype.kind not in "biuf":
+            check_labels(labels, lambda label: False, "finite numbers")
+        if not own_loss:
+            check_labels(
+                labels, lambda label: np.isfinite(label).all(), "finite numbers"
+            )
+        return labels
+
+
+# Keras takes the mean over the last axis before it weighs anything, which of labels
+# `(num_examples,)` leaves nothing to weigh.
+
+
+@keras.saving.register_keras_serializable("keras_recbert")
+class RowSquaredError(keras.losses.MeanSquaredError):
+    """As `keras.losses.MeanSquaredError`, of scores `(num_examples,)`."""
+
+    def call(self, y_true, y_pred):
+        return super().call(ops.expand_dims(y_true, -1), ops.expand_dims(y_pred, -1))
+
+
+@keras.saving.register_keras_serializable("keras_recbert")
+class MeanRowSquaredError(keras.metrics.MeanSquaredError):
+    """As `keras.metrics.MeanSquaredError`, of scores `(num_examples,)`."""
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        y_true, y_pred = ops.expand_dims(y_true, -1), ops.expand_dims(y_pred, -1)
+        return super().update_state(y_true, y_pred, sample_weight)
