@@ -1,5 +1,6 @@
 """`docs/extending.md`: what it shows is typed here, and no file of ours changes."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -10,35 +11,55 @@ import sys
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from harness import run_model_contract, token_batch
-from toy_texts import reviews, write_corpus, write_glue_task
+from toy_texts import reviews, tiny_model, write_corpus, write_glue_task
 
 import keras_recbert
 from keras_recbert.blocks import BlockKind, block_kind, get_block, register_block
 from keras_recbert.cli import main
 from keras_recbert.cli.extensions import VARIABLE
+from keras_recbert.heads import head
 from keras_recbert.models import registry
 
 DOCS = pathlib.Path(__file__).parents[1] / "docs" / "extending.md"
 SIZES = {"hidden_dim": 16, "num_layers": 1}
 
 
-@pytest.fixture(scope="module")
-def my_blocks(tmp_path_factory):
-    """The file of the docs, imported as a user does."""
-    (code,) = re.findall(r"```python\n(.*?)```", DOCS.read_text("utf-8"), re.DOTALL)
+def write_example(name, folder):
+    """Writes the file of the docs that starts with a comment of this name."""
+    code = re.findall(r"```python\n(.*?)```", DOCS.read_text("utf-8"), re.DOTALL)
+    (code,) = [one for one in code if one.startswith(f"# {name}\n")]
     assert len([line for line in code.splitlines() if line.strip()]) < 40
-    file = tmp_path_factory.mktemp("own") / "my_blocks.py"
+    file = folder / name
     file.write_text(code)
+    return file
+
+
+@contextlib.contextmanager
+def imported(file):
+    """Imports a file as a user does; forgets afterwards what it registered.
+
+    Other tests count what is registered.
+    """
+    registries = [registry._CARDS, block_kind._KINDS, head._HEADS]
+    before = [dict(one) for one in registries]
     sys.path.insert(0, str(file.parent))
     try:
-        __import__("my_blocks")
+        yield __import__(file.stem)
     finally:
         sys.path.remove(str(file.parent))
-    yield file
-    # Other tests count what is registered.
-    del registry._CARDS["conv_tiny"], block_kind._KINDS["conv"]
-    del sys.modules["my_blocks"]
+        del sys.modules[file.stem]
+        for one, kept in zip(registries, before, strict=True):
+            one.clear()
+            one.update(kept)
+
+
+@pytest.fixture(scope="module")
+def my_blocks(tmp_path_factory):
+    file = write_example("my_blocks.py", tmp_path_factory.mktemp("own"))
+    with imported(file):
+        yield file
 
 
 def recbert(*arguments):
@@ -115,6 +136,34 @@ def test_the_command_line_knows_a_block_that_it_imports(my_blocks, tmp_path):
     assert results["model"] == "conv_tiny"
     status, printed = recbert("predict", tmp_path / "tuned" / "savedmodel", "a film")
     assert status == 0, printed
+
+
+def test_a_head_of_ones_own_in_every_form_of_a_model(tmp_path):
+    texts, labels = reviews()
+    ranks = [2 * label + index % 2 for index, label in enumerate(labels)]
+    with imported(write_example("my_heads.py", tmp_path)):
+        model = tiny_model(task="ordinal_regressor", num_ranks=4)
+        model.fit(texts, ranks, epochs=3, verbose=0)
+        logits = model.predict(texts, verbose=0)
+        assert logits.shape == (len(texts), 3)
+        targets = model.head.as_targets(ranks)
+        scores = model.head.scores(model.head.metric_names, targets, logits)
+        assert list(scores) == ["spearman", "accuracy"]
+        found = model.head.predictions(logits)
+        assert scores["accuracy"] == pytest.approx(np.mean(found == ranks))
+        with pytest.raises(ValueError, match="ranks from 0 to 3"):
+            model.fit(texts, [rank + 1 for rank in ranks])
+        model.save(tmp_path / "model.keras")
+        model.save_preset(tmp_path / "preset")
+        for path in ("model.keras", "preset"):
+            again = keras_recbert.load(tmp_path / path)
+            np.testing.assert_array_equal(again.predict(texts, verbose=0), logits)
+        model.export_savedmodel(tmp_path / "served")
+    served = tf.saved_model.load(tmp_path / "served").signatures["serving_default"]
+    answer = served(text=tf.constant(texts))["rank"].numpy()
+    assert np.mean(answer == found) > 0.95  # a logit of nearly 0 may fall either way
+    with pytest.raises(ValueError, match="import the module that adds it"):
+        keras_recbert.load(tmp_path / "preset")
 
 
 def test_a_file_that_cannot_be_imported_is_named(tmp_path, capsys, monkeypatch):
