@@ -4,18 +4,25 @@ from tyro.conf import Positional
 
 import keras_recbert
 from keras_recbert.cli.arguments import given
+from keras_recbert.models.zoo_table import make_zoo_table
 
 
-def list_models(pattern: Positional[str] = "*", params: bool = False):
+def list_models(
+    pattern: Positional[str] = "*", params: bool = False, markdown: bool = False
+):
     """Lists the models of the zoo.
 
     Args:
         pattern: Shell pattern of names, such as '*blstm*'.
         params: Count the parameters of each model and show them beside the paper's.
+        markdown: Print all of the cards as a Markdown table, that of docs/zoo.md.
     """
     names = keras_recbert.list_models(pattern)
     if not names:
         raise ValueError(f"No model matches {pattern!r}. `recbert list` shows all.")
+    if markdown:
+        print(make_zoo_table(names), end="")
+        return
     width = max(map(len, names))
     header = f"{'parameters':>11}  published  " if params else ""
     print(f"{'model':<{width}}  {header}source")

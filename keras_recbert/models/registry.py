@@ -19,7 +19,7 @@ class ModelCard:
         published_parameters: str or None. The number the paper prints.
         targets: dict. Published scores, `{"SST-2 dev accuracy": 93.5}`, in percent.
         measured: dict. Dev scores of this project's own runs from a checkpoint, by the
-            same names, in percent; the README says seeds, minutes and device.
+            same names, in percent; docs/results.md says seeds and device.
         note: str. Choices the paper leaves open.
     """
 
