@@ -12,12 +12,17 @@ from keras_recbert.registration import register_lazily
 
 __version__ = "0.1.0"
 register_lazily()  # for `keras.models.load_model`
-__getattr__, _, _ = lazy_loader.attach(__name__, submodules=["layers", "tasks", "text"])
+__getattr__, _, _ = lazy_loader.attach(
+    __name__,
+    submodules=["layers", "tasks", "text"],
+    submod_attrs={"train.finetune": ["finetune"]},
+)
 __all__ = [
     "ModelCard",
     "build",
     "count_parameters",
     "explain",
+    "finetune",
     "get_card",
     "layers",
     "list_models",

@@ -28,7 +28,8 @@ ARROWS = {
     # The registry, which loads no TensorFlow.
     "mappings": {"models"},
     "objectives": {"mappings", "models"},
-    "config": {"mappings", "objectives"},
+    "own_data_options": set(),
+    "config": {"mappings", "objectives", "own_data_options"},
     "data": {"extras", "text", "objectives", "folders", "lines", "os_errors"},
     # Below the tasks: `model.export_savedmodel(path)` is a method of theirs.
     "serving": {"folders", "keras_backend", "os_errors", "text", *MODELS},
@@ -64,9 +65,11 @@ ARROWS = {
         "extras",
         "folders",
         "keras_backend",
+        "mappings",
         "metrics",
         "objectives",
         "os_errors",
+        "own_data_options",
         "serving",
         "tasks",
         "text",

@@ -23,7 +23,14 @@ from keras_recbert.text.vocabulary import (
     load_vocabulary,
     save_vocabulary,
 )
-from keras_recbert.train.callbacks import DevScores, EpochLogs, EpochSeeds, TrainingLoss
+from keras_recbert.train.callbacks import (
+    DevScores,
+    EpochLogs,
+    EpochSeeds,
+    StopEarly,
+    TrainingLoss,
+    best_epoch,
+)
 from keras_recbert.train.checkpoint_callbacks import (
     PlaceInEpoch,
     SaveCheckpoints,
@@ -59,14 +66,23 @@ class TrainingTask:
     main_metric: str
 
 
-def train(run, task, train_examples, dev_examples, corpus=None, notes=()):
+def train(
+    run,
+    task,
+    train_examples,
+    dev_examples,
+    corpus=None,
+    notes=(),
+    test_examples=None,
+    finish=None,
+):
     """Trains and scores a model and writes everything into the folder of the run.
 
     The folder gets `vocab.txt`, `model.keras` and `preset/` (best epoch by the main
     metric on the first dev split, loadable; the preset's card has the scores),
     `savedmodel/`, `history.csv`, `learning_curve.png`, `tensorboard/`, at last
     `results.json`, and while it trains `checkpoints/`, from which the same command
-    resumes after a stop: with the same weights, bit for bit.
+    resumes after a stop: with the same weights, bit for bit. `finish` may add files.
 
     Args:
         run: `keras_recbert.train.run_folder.Run`.
@@ -76,6 +92,11 @@ def train(run, task, train_examples, dev_examples, corpus=None, notes=()):
         corpus: optional list of str to learn the vocabulary from; by default the
             training texts.
         notes: sentences that go into the results.
+        test_examples: optional `Examples` that `finish` reads, with labels or without;
+            a run that resumes has to read the same.
+        finish: optional function that is called once the model is that of the best
+            epoch, with the folder of the run, the training examples and a function
+            from `Examples` to logits; it gives a dict of scores to add.
 
     Returns:
         Tuple of the model (best epoch) and the dict in `results.json`.
@@ -94,6 +115,8 @@ def train(run, task, train_examples, dev_examples, corpus=None, notes=()):
         )
     notes = [*notes, *_warnings(task, train_examples)]
     splits = {"train": train_examples, **dev_examples}
+    if test_examples is not None:
+        splits["test"] = test_examples
     checksums = {name: _checksum(examples) for name, examples in splits.items()}
     run.check_texts(checksums)
     strategy = make_strategy(config.strategy)  # raises where there are no devices
@@ -120,7 +143,8 @@ def train(run, task, train_examples, dev_examples, corpus=None, notes=()):
             weight_decay=config.weight_decay,
         )
         model.optimizer.build(model.trainable_variables)
-        count_real_rows(model, strategy)
+        class_weights = _class_weights(config, task, train_examples.labels)
+        count_real_rows(model, strategy, class_weights)
     dev = {
         split: (_dev_batches(model, examples, config, strategy), examples.labels)
         for split, examples in dev_examples.items()
@@ -145,7 +169,8 @@ def train(run, task, train_examples, dev_examples, corpus=None, notes=()):
         tell_step(state)
         save_vocabulary(vocabulary, run.folder / "vocab.txt")
         monitor = f"{next(iter(dev))}_{task.main_metric}"
-        state = _fit(run, model, batches, strategy, dev, task.metrics, monitor, state)
+        scoring = _Scoring(dev, task.metrics, monitor)
+        state = _fit(run, model, batches, strategy, scoring, class_weights, state)
         results = {
             "task": task.name,
             "model": config.model,
@@ -155,22 +180,44 @@ def train(run, task, train_examples, dev_examples, corpus=None, notes=()):
             **_scores(state["history"], monitor),
             "train_examples": len(train_examples),
             "dev_examples": {key: len(value) for key, value in dev_examples.items()},
-            "steps": steps * config.epochs,
+            "steps": state["step"],
             "precision": {"policy": precision.policy, **dataclasses.asdict(precision)},
             "seconds": state["seconds"],
             "examples_per_second": len(train_examples)
-            * config.epochs
+            * len(state["history"][monitor])
             / state["seconds"],
             "notes": notes,
             "config": dataclasses.asdict(config),
             "versions": versions(),
             "device": device_name(),
         }
+        if finish is not None:
+
+            def predict(examples):
+                batches = _dev_batches(model, examples, config, strategy)
+                return model.predict(batches, verbose=0)[: len(examples)]
+
+            scores = finish(run.folder, train_examples, predict)
+            results["scores"] = {**results["scores"], **scores}
         _write(run, model, results, state["training_loss"], monitor)
     return model, results
 
 
-def _fit(run, model, batches, strategy, dev, metrics, monitor, state):
+@dataclasses.dataclass(frozen=True)
+class _Scoring:
+    """What an epoch is scored on.
+
+    Args:
+        splits, metrics: as `DevScores` takes them.
+        monitor: str. The score that decides which epoch is best.
+    """
+
+    splits: dict
+    metrics: tuple
+    monitor: str
+
+
+def _fit(run, model, batches, strategy, scoring, class_weights, state):
     """The rest of the training, from a state on; the last state.
 
     The model becomes that of the best epoch.
@@ -185,7 +232,7 @@ def _fit(run, model, batches, strategy, dev, metrics, monitor, state):
     start = time.perf_counter() - state["seconds"]
 
     def current_state():
-        scores = epoch_logs.history.get(monitor)
+        scores = epoch_logs.history.get(scoring.monitor)
         return {
             **state,
             "step": training_loss.step,
@@ -196,7 +243,8 @@ def _fit(run, model, batches, strategy, dev, metrics, monitor, state):
             "needs": [steps * best_epoch(scores)] if scores else [],
         }
 
-    if state["step"] < steps * config.epochs:
+    stop_early = StopEarly(epoch_logs.history, scoring.monitor, config.early_stopping)
+    if state["step"] < steps * config.epochs and not stop_early.is_due():
         # One endless stream, so that a run that was stopped resumes where it was:
         # each pass over the examples has an order of its own.
         stream = even_batches(batches.dataset, strategy).repeat().skip(state["step"])
@@ -214,17 +262,21 @@ def _fit(run, model, batches, strategy, dev, metrics, monitor, state):
                 callbacks=[
                     EpochSeeds(),
                     place,
-                    DevScores(dev, metrics),
+                    DevScores(scoring.splits, scoring.metrics),
                     StopAtNaN(checkpoints),
                     epoch_logs,
                     keras.callbacks.TensorBoard(
                         str(folder / "tensorboard"), profile_batch=0
                     ),
                     training_loss,
+                    stop_early,
                     SaveCheckpoints(
                         checkpoints, current_state, place, config.checkpoint_every
                     ),
                 ],
+                class_weight=(
+                    class_weights if strategy.num_replicas_in_sync == 1 else None
+                ),
                 verbose=1 if sys.stdout.isatty() else 2,
             )
         state = current_state()
@@ -295,11 +347,6 @@ def _scores(history, monitor):
         if key.partition("_")[0].startswith("dev")
     }
     return {"scores": scores, "best_epoch": epoch, "history": history}
-
-
-def best_epoch(scores):
-    """Number of the first epoch with the highest score, from 1; NaN is the lowest."""
-    return 1 + int(np.argmax(np.nan_to_num(scores, nan=-np.inf)))
 
 
 def _write(run, model, results, training_loss, monitor):
@@ -415,10 +462,28 @@ def _warnings(task, examples):
     return [warning]
 
 
+def _class_weights(config, task, labels):
+    """Weight of each class in the loss, by id; None for one weight."""
+    if config.class_weights is None:
+        return None
+    if task.label_names is None:
+        raise ValueError(
+            "`class_weights` are for a classifier. Received: class_weights="
+            f"{config.class_weights!r} for {task.name}, whose labels are scores."
+        )
+    from sklearn.utils.class_weight import compute_class_weight
+
+    found = np.unique(labels)
+    weights = compute_class_weight(config.class_weights, classes=found, y=labels)
+    weights = dict(zip(found.tolist(), weights.tolist(), strict=True))
+    return {id: weights.get(id, 1.0) for id in range(len(task.label_names))}
+
+
 def _checksum(examples):
     """Checksum of texts and labels."""
     digest = hashlib.sha256()
-    for column in (*examples.texts, map(str, examples.labels)):
+    labels = () if examples.labels is None else examples.labels
+    for column in (*examples.texts, map(str, labels)):
         for value in column:
             digest.update(value.encode() + b"\0")
     return digest.hexdigest()
