@@ -304,6 +304,15 @@ def _read_json_lines(path, text):
         lines.append(number)
     columns = list(dict.fromkeys(name for value in objects for name in value))
     rows = [[_as_text(value.get(name)) for name in columns] for value in objects]
+    for row, line in zip(rows, lines, strict=True):
+        try:
+            "".join(row).encode()
+        except UnicodeEncodeError as error:
+            half = ord(error.object[error.start])
+            raise ValueError(
+                f"{path}:{line}: half of a character, \\u{half:x}, which is no text. "
+                "Write both halves."
+            ) from error
     return columns, rows, lines
 
 
@@ -333,7 +342,7 @@ def _read_parquet(path):
 
 def _as_text(value):
     """A value of JSON or Arrow as CSV would have it; "" for none."""
-    if value is None or value != value:  # NaN
+    if value is None or (isinstance(value, float) and value != value):  # NaN
         return ""
     if isinstance(value, str):
         return value

@@ -135,7 +135,7 @@ def to_scores(table, column, labels):
         ValueError: for a label that is no number; names file and line.
     """
     for row, label in enumerate(labels):
-        if not is_number(label) or not np.isfinite(np.float32(label)):
+        if not is_number(label) or abs(float(label)) > np.finfo(np.float32).max:
             raise ValueError(
                 f"{table.where(row)}: {label!r} in column {column!r} is not a number. "
                 "Valid for a regressor: finite numbers such as 3 or 0.5."

@@ -140,7 +140,10 @@ def load_own_data(config):
             notes.append(f"{config.test}: no column {label!r}, so no scores on it.")
     notes.append(_sizes(train, dev, test))
     metrics = ("accuracy", "macro_f1") if names else ("pearson", "spearman")
-    task = TrainingTask(table_name(config.train), names, metrics, metrics[0])
+    name = table_name(config.train)
+    task = TrainingTask(name, names, metrics, metrics[0], scales_labels=names is None)
+    if task.scales_labels:
+        notes.append("Losses are of labels with mean 0 and standard deviation 1.")
     return OwnData(task, train, dev, test, test_table, notes, config.seed)
 
 

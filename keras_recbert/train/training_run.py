@@ -3,8 +3,6 @@
 import contextlib
 import dataclasses
 import hashlib
-import json
-import platform
 import sys
 import time
 
@@ -12,15 +10,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-import keras_recbert
-from keras_recbert.convert.open_checkpoint import open_checkpoint
 from keras_recbert.folders import new_file
-from keras_recbert.models.memory_estimate import check_step
 from keras_recbert.tasks.compiling import compiling_where_it_pays
 from keras_recbert.tasks.text_batches import bucketed_batches, ordered_batches
 from keras_recbert.text.vocabulary import (
-    learn_vocabulary,
-    load_vocabulary,
     save_vocabulary,
 )
 from keras_recbert.train.callbacks import (
@@ -43,10 +36,16 @@ from keras_recbert.train.even_batches import (
 )
 from keras_recbert.train.learning_curve import save_learning_curve
 from keras_recbert.train.resume import choose_run_precision, tell_step
+from keras_recbert.train.run_facts import device_name, versions, write_json
 from keras_recbert.train.run_folder import RESULTS, WAY_OUT
+from keras_recbert.train.run_model import (
+    LabelScale,
+    build_model,
+    check_memory,
+    class_weights,
+    run_vocabulary,
+)
 from keras_recbert.train.strategy import make_strategy
-
-MAX_SEQUENCE_LENGTH = 128  # word pieces of an example, by default
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,12 +57,15 @@ class TrainingTask:
         label_names: tuple of str, or None for a score.
         metrics: tuple of metric names of `keras_recbert.metrics.glue`.
         main_metric: the one that decides which epoch is kept.
+        scales_labels: whether to train on labels of mean 0 and standard deviation 1,
+            which losses are of then. Predictions are on the scale of the labels.
     """
 
     name: str
     label_names: tuple | None
     metrics: tuple
     main_metric: str
+    scales_labels: bool = False
 
 
 def train(
@@ -120,8 +122,13 @@ def train(
     checksums = {name: _checksum(examples) for name, examples in splits.items()}
     run.check_texts(checksums)
     strategy = make_strategy(config.strategy)  # raises where there are no devices
-    vocabulary = _vocabulary(config, corpus or _all_texts(train_examples))
+    vocabulary = run_vocabulary(config, corpus or _all_texts(train_examples))
     precision = choose_run_precision(run.state, config)
+    scale = LabelScale.of(train_examples.labels) if task.scales_labels else None
+
+    def targets(examples):
+        return examples.labels if scale is None else scale.apply(examples.labels)
+
     with strategy.scope():
         model = build_model(config, task, vocabulary, precision)
         if config.weights is not None:
@@ -131,22 +138,22 @@ def train(
         batches = bucketed_batches(
             model.preprocessor,
             _columns(train_examples),
-            (train_examples.labels,),
+            (targets(train_examples),),
             batch_size,
             seed=config.seed,
         )
         steps = len(batches.lengths)
-        _check_memory(model, batches.lengths, len(train_examples), batch_size, strategy)
+        check_memory(model, batches.lengths, len(train_examples), batch_size, strategy)
         model.compile_for_fine_tuning(
             steps * config.epochs,
             warmup_fraction=config.warmup_fraction,
             weight_decay=config.weight_decay,
         )
         model.optimizer.build(model.trainable_variables)
-        class_weights = _class_weights(config, task, train_examples.labels)
-        count_real_rows(model, strategy, class_weights)
+        weights = class_weights(config, task, train_examples.labels)
+        count_real_rows(model, strategy, weights)
     dev = {
-        split: (_dev_batches(model, examples, config, strategy), examples.labels)
+        split: (_dev_batches(model, examples, config, strategy), targets(examples))
         for split, examples in dev_examples.items()
     }
     with run.checkpoints.telling_the_last():
@@ -170,7 +177,9 @@ def train(
         save_vocabulary(vocabulary, run.folder / "vocab.txt")
         monitor = f"{next(iter(dev))}_{task.main_metric}"
         scoring = _Scoring(dev, task.metrics, monitor)
-        state = _fit(run, model, batches, strategy, scoring, class_weights, state)
+        state = _fit(run, model, batches, strategy, scoring, weights, state)
+        if scale is not None:
+            scale.undo(model)
         results = {
             "task": task.name,
             "model": config.model,
@@ -217,7 +226,7 @@ class _Scoring:
     monitor: str
 
 
-def _fit(run, model, batches, strategy, scoring, class_weights, state):
+def _fit(run, model, batches, strategy, scoring, weights, state):
     """The rest of the training, from a state on; the last state.
 
     The model becomes that of the best epoch.
@@ -274,9 +283,7 @@ def _fit(run, model, batches, strategy, scoring, class_weights, state):
                         checkpoints, current_state, place, config.checkpoint_every
                     ),
                 ],
-                class_weight=(
-                    class_weights if strategy.num_replicas_in_sync == 1 else None
-                ),
+                class_weight=(weights if strategy.num_replicas_in_sync == 1 else None),
                 verbose=1 if sys.stdout.isatty() else 2,
             )
         state = current_state()
@@ -297,24 +304,6 @@ def _dev_batches(model, examples, config, strategy):
     texts = _columns(examples)
     features = ordered_batches(model.preprocessor, texts, None, size)
     return even_features(features, strategy)
-
-
-def _check_memory(model, lengths, num_examples, batch_size, strategy):
-    """Raises `ValueError` if a step cannot fit in memory, before anything is written.
-
-    Args:
-        model: the model of the run.
-        lengths: tuple of int, of the rows of each batch, in ascending order.
-        num_examples, batch_size: int. Rows of all batches, and of all but the last.
-        strategy: `tf.distribute.Strategy`; each device has its share of the rows.
-    """
-    last = num_examples - batch_size * (len(lengths) - 1)
-    rows = [batch_size] * (len(lengths) - 1) + [last]
-    tokens, length = max(
-        (n * length, length) for n, length in zip(rows, lengths, strict=True)
-    )
-    tokens /= strategy.num_replicas_in_sync
-    check_step(model, tokens, tokens * length)
 
 
 @contextlib.contextmanager
@@ -380,74 +369,6 @@ def _write(run, model, results, training_loss, monitor):
     run.checkpoints.clear()
 
 
-def build_model(config, task, vocabulary, precision):
-    """The model of a run, untrained."""
-    arguments = {
-        "weights": config.weights,
-        "vocabulary": vocabulary,
-        "max_sequence_length": row_length(config),
-        "dropout": config.dropout,
-        "pooling": config.pooling,
-        "freeze": config.freeze,
-        "lora_rank": config.lora_rank,
-        "layerwise_decay": config.layerwise_decay,
-        "gradient_checkpointing": config.gradient_checkpointing,
-        "dtype": precision.policy,
-        **config.overrides,
-    }
-    if config.learning_rate is not None:
-        arguments["learning_rate"] = config.learning_rate
-    if config.lowercase is not None:
-        arguments["lowercase"] = config.lowercase
-    if task.label_names is None:
-        return keras_recbert.build(config.model, task="regressor", **arguments)
-    return keras_recbert.build(
-        config.model, task="classifier", label_names=task.label_names, **arguments
-    )
-
-
-def row_length(config):
-    """Word pieces of an example: those of the config, or what the weights allow."""
-    if config.max_sequence_length is not None:
-        return config.max_sequence_length
-    if config.weights is None:
-        return MAX_SEQUENCE_LENGTH
-    positions = open_checkpoint(config.weights).sizes["max_sequence_length"]
-    if positions < MAX_SEQUENCE_LENGTH:
-        print(
-            f"Texts are truncated to {positions} word pieces: {config.weights} has no "
-            "more positions.",
-            flush=True,
-        )
-    return min(positions, MAX_SEQUENCE_LENGTH)
-
-
-def versions():
-    """Versions that a score may depend on."""
-    return {
-        "keras_recbert": keras_recbert.__version__,
-        "keras": keras.__version__,
-        "tensorflow": tf.__version__,
-        "python": platform.python_version(),
-    }
-
-
-def device_name():
-    """What trained the model, in words."""
-    gpus = tf.config.list_physical_devices("GPU")
-    if gpus:
-        details = tf.config.experimental.get_device_details(gpus[0])
-        return f"{len(gpus)} x {details.get('device_name', 'GPU')}"
-    cpus = tf.config.threading.get_intra_op_parallelism_threads() or _num_cpus()
-    return f"CPU, {cpus} cores, {platform.machine()}"
-
-
-def write_json(path, value):
-    """Writes a file of JSON, whole or not at all."""
-    with new_file(path) as written:
-        written.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
-
-
 def _warnings(task, examples):
     """What will keep a model from learning, printed and returned as sentences."""
     labels = np.unique(examples.labels)
@@ -462,23 +383,6 @@ def _warnings(task, examples):
     return [warning]
 
 
-def _class_weights(config, task, labels):
-    """Weight of each class in the loss, by id; None for one weight."""
-    if config.class_weights is None:
-        return None
-    if task.label_names is None:
-        raise ValueError(
-            "`class_weights` are for a classifier. Received: class_weights="
-            f"{config.class_weights!r} for {task.name}, whose labels are scores."
-        )
-    from sklearn.utils.class_weight import compute_class_weight
-
-    found = np.unique(labels)
-    weights = compute_class_weight(config.class_weights, classes=found, y=labels)
-    weights = dict(zip(found.tolist(), weights.tolist(), strict=True))
-    return {id: weights.get(id, 1.0) for id in range(len(task.label_names))}
-
-
 def _checksum(examples):
     """Checksum of texts and labels."""
     digest = hashlib.sha256()
@@ -489,31 +393,9 @@ def _checksum(examples):
     return digest.hexdigest()
 
 
-def _vocabulary(config, texts):
-    """Word pieces of the run, which are learned if none are given."""
-    if config.vocabulary is not None:
-        return load_vocabulary(config.vocabulary)
-    if config.weights is not None:
-        return open_checkpoint(config.weights).vocabulary
-    print(f"Learning {config.vocabulary_size:,} word pieces ...", flush=True)
-    return learn_vocabulary(
-        texts, config.vocabulary_size, lowercase=config.lowercase is not False
-    )
-
-
 def _all_texts(examples):
     return [text for column in examples.texts for text in column]
 
 
 def _columns(examples):
     return examples.texts if len(examples.texts) == 2 else examples.texts[0]
-
-
-def _num_cpus():
-    import os
-
-    return (
-        len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count()
-    )

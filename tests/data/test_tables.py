@@ -124,15 +124,17 @@ def test_parquet(tmp_path):
     frame = pandas.DataFrame(
         {"text": ["NA", None, "c"], "label": pandas.array([1, None, 3], "Int64")}
     )
-    frame.assign(score=[0.5, 1.0, float("nan")], is_new=[True, False, True]).to_parquet(
-        path
-    )
+    frame.assign(
+        score=[0.5, 1.0, float("nan")],
+        is_new=[True, False, True],
+        words=[["a"], [], None],
+    ).to_parquet(path)
     table = read_table(path)
     assert contents(table) == [
-        ["text", "label", "score", "is_new"],
-        ["NA", "1", "0.5", "true"],
-        ["", "", "1.0", "false"],
-        ["c", "3", "", "true"],
+        ["text", "label", "score", "is_new", "words"],
+        ["NA", "1", "0.5", "true", '["a"]'],
+        ["", "", "1.0", "false", "[]"],
+        ["c", "3", "", "true", ""],
     ]
     assert table.where(1) == f"{path}, row 2"
 
@@ -154,6 +156,7 @@ def test_parquet(tmp_path):
         ("a.csv", "a,b\n", "a.csv has a header and no rows"),
         ("a.jsonl", '{"a": 1}\n{"a": \n', "a.jsonl:2: not valid JSON"),
         ("a.jsonl", '[{"a": 1}]', "a.jsonl:1: expected one object .*found an ar"),
+        ("a.jsonl", '{"a": "\\ud83d"}', r"a.jsonl:1: half of a character, .ud83d"),
         ("a.csv.gz", b"\x1f\x8b\x08 cut", "a.csv.gz: damaged .gz file"),
         ("a.csv.gz", b"a,b\n1,2", "a.csv.gz: damaged .gz file"),
         ("a.csv.bz2", b"a,b\n1,2", "a.csv.bz2: damaged .bz2 file"),

@@ -11,25 +11,15 @@ import sys
 import numpy as np
 import pandas
 import pytest
+from own_tables import OPTIONS, config, write_rows
 from toy_texts import review_pairs, reviews
 
 import keras_recbert
 from keras_recbert.cli import main
-from keras_recbert.config import FineTuningConfig
 from keras_recbert.train.own_data import load_own_data
 from keras_recbert.train.run_folder import OWN_DATA_FILES, RUN_FILES
 
 WORDS = ("bad", "good")
-OPTIONS = {
-    "model": "swish_tiny",
-    "vocabulary_size": 90,
-    "epochs": 2,
-    "batch_size": 8,
-    "learning_rate": 1e-2,
-    "max_sequence_length": 32,
-    "export": False,
-    "overrides": {"num_layers": 1, "hidden_dim": 16, "num_heads": 2},
-}
 FLAGS = shlex.split(
     "--model swish_tiny --vocabulary-size 90 --epochs 2 --batch-size 8 --no-export "
     "--learning-rate 1e-2 --max-sequence-length 32 "
@@ -39,14 +29,6 @@ COMMAND = shlex.split(
     "finetune --train train.csv --validation more.csv --test test.csv "
     "--text-column review --label-column stars --output-dir run"
 )
-
-
-def write_rows(path, header, rows, encoding="utf-8"):
-    with path.open("w", newline="", encoding=encoding) as file:
-        writer = csv.writer(file)
-        writer.writerow(header)
-        writer.writerows(rows)
-    return str(path)
 
 
 @pytest.fixture
@@ -64,10 +46,6 @@ def tables(tmp_path):
     ):
         write_rows(tmp_path / f"{name}.csv", ("id", "review", "stars"), part)
     return tmp_path
-
-
-def config(**options):
-    return FineTuningConfig(**{**OPTIONS, **options})
 
 
 # What a user types -------------------------------------------------------------
@@ -292,75 +270,6 @@ def test_texts_of_the_training_table_elsewhere_are_said(tables):
     )
 
 
-# Columns -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("header", "row", "texts", "label"),
-    [
-        (("text", "label"), ("a b", "x"), ("text",), "label"),
-        (("Label", "Review"), ("x", "a b"), ("Review",), "Label"),
-        (("n", "words", "kind"), ("{i}", "a b c {i}", "{k}"), ("words",), "kind"),
-        (
-            ("sentence1", "sentence2", "x"),
-            ("a", "b", "{k}"),
-            ("sentence1", "sentence2"),
-            "x",
-        ),
-        (("id", "text", "label"), ("{k}", "a", "{k}"), ("text",), "label"),
-    ],
-)
-def test_columns_are_guessed_and_said(tmp_path, header, row, texts, label):
-    rows = [[value.format(i=i, k="xy"[i % 2]) for value in row] for i in range(60)]
-    for i, one in enumerate(rows):
-        one[header.index(label)] = "xy"[i % 2]
-        one[header.index(texts[0])] += f" {i}"
-    data = load(write_rows(tmp_path / "a.csv", header, rows))
-    assert len(data.train.texts) == len(texts)
-    names = " and ".join(map(repr, texts))
-    assert f"texts are in {names}, " in data.notes[0]
-    assert f"labels are in {label!r}, " in data.notes[1]
-
-
-@pytest.mark.parametrize(
-    ("header", "row", "options", "message"),
-    [
-        (
-            ("title", "story", "label"),
-            ("a title of words", "a story of words", "x"),
-            {},
-            "which column holds the texts? It could be 'title' or 'story'. Its columns:"
-            " 'title', 'story', 'label'. Name it: text_column (--text-column)",
-        ),
-        (
-            ("text", "mood", "topic"),
-            ("a text", "x", "y"),
-            {},
-            "which column holds the labels? It could be 'mood' or 'topic'.",
-        ),
-        (("text",), ("a text",), {}, "no column of labels beside the texts in 'text'"),
-        (
-            ("text", "label"),
-            ("a text", "x"),
-            {"text_column": "txt"},
-            "has no column 'txt'. Its columns: 'text', 'label'.",
-        ),
-        (
-            ("text", "label"),
-            ("a text", "x"),
-            {"label_column": "stars"},
-            "has no column 'stars'. Its columns: 'text', 'label'.",
-        ),
-    ],
-)
-def test_a_guess_between_columns_is_refused(tmp_path, header, row, options, message):
-    path = write_rows(tmp_path / "a.csv", header, [row, row, row])
-    with pytest.raises(ValueError) as caught:
-        load(path, **options)
-    assert message in str(caught.value)
-    assert str(caught.value).startswith(path)
-
-
 # Mistakes ----------------------------------------------------------------------
 
 
@@ -439,46 +348,6 @@ def test_columns_of_the_other_tables_are_checked(tables):
         load(tables / "train.csv", test=str(tables / "test.csv"))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"train": "a.csv", "data_dir": "d"}, "both train='a.csv' and data_dir='d'"),
-        ({"train": "a.csv", "tfds": True}, "both train='a.csv' and tfds=True"),
-        (
-            {"train": "a.csv", "task": "sst2"},
-            "must be classifier or regressor. Received",
-        ),
-        ({"text_column": "a"}, "`text_column` needs a table of your own.*--train FILE"),
-        ({"label_column": "a", "data_dir": "d"}, "`label_column` needs a table"),
-        ({"validation": "a.csv"}, "`validation` needs a table"),
-        ({"test": "a.csv"}, "`test` needs a table"),
-        ({"encoding": "utf-8"}, "`encoding` needs a table"),
-        ({"validation_fraction": 0.1}, "`validation_fraction` needs a table"),
-        ({"task": "classifier"}, "`task` needs a table"),
-        (
-            {"train": "a.csv", "validation": "b.csv", "validation_fraction": 0.2},
-            "both validation='b.csv' and validation_fraction=0.2",
-        ),
-        ({"train": "a", "validation_fraction": 1.0}, "must be above 0 and below 1"),
-        ({"train": "a", "text_column": ["a", "b", "c"]}, "one column, or two of pairs"),
-        ({"train": "a", "text_column": []}, "one column, or two of pairs"),
-        ({"train": "a", "text_column": "x", "label_column": "x"}, "is one thing"),
-        ({"train": "a", "encoding": "utf-9"}, "`encoding` must be one that Python"),
-        ({"train": "a", "encoding": "base64"}, "`encoding` must be one that Python"),
-        ({"train": ""}, "`train` is an empty path"),
-        ({"class_weights": "even"}, "`class_weights` must be balanced"),
-        ({"early_stopping": 0}, "`early_stopping` must be at least 1"),
-        (
-            {"train": "a", "task": "regressor", "class_weights": "balanced"},
-            "`class_weights` are for a classifier",
-        ),
-    ],
-)
-def test_options_that_do_not_go_together_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        FineTuningConfig(**options)
-
-
 def test_files_are_looked_at_before_any_work(tables, monkeypatch, capsys):
     monkeypatch.chdir(tables)
     for argv, message in (
@@ -492,15 +361,3 @@ def test_files_are_looked_at_before_any_work(tables, monkeypatch, capsys):
         assert message in err and len(err.splitlines()) == 2
         assert "Learning" not in out
         assert not pathlib.Path("runs").exists()
-
-
-def test_a_task_that_is_not_named_is_that_of_the_data():
-    assert FineTuningConfig().resolved().task == "sst2"
-    assert FineTuningConfig(train="a.csv").resolved().task is None
-    folder = FineTuningConfig(train="data/my.reviews.csv", seed=2).run_dir()
-    assert folder == "runs/my-swish_small-seed2"
-    # A run that was stopped before tables could be read names its task.
-    stopped = {"task": "sst2", "data_dir": "d"}
-    assert FineTuningConfig(data_dir="d").changes(stopped) == ""
-    changes = FineTuningConfig(data_dir="d", task="rte").changes(stopped)
-    assert changes == "task='sst2' (now 'rte')"
