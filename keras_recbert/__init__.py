@@ -19,7 +19,9 @@ from keras_recbert.registration import register_lazily
 __version__ = "0.1.0"
 register_lazily()  # for `keras.models.load_model`
 __getattr__, _, _ = lazy_loader.attach(
-    __name__, submodules=["blocks", "heads", "layers", "tasks", "text"]
+    __name__,
+    submodules=["blocks", "heads", "layers", "tasks", "text"],
+    submod_attrs={"train.finetune": ["finetune"]},
 )
 __all__ = [
     "ModelCard",
@@ -27,6 +29,7 @@ __all__ = [
     "build",
     "count_parameters",
     "explain",
+    "finetune",
     "get_card",
     "heads",
     "layers",

@@ -5,6 +5,7 @@ import math
 
 from keras_recbert.mappings import from_mapping, read_yaml
 from keras_recbert.objectives import read_objectives
+from keras_recbert.own_data_options import check_own_data, table_name
 
 
 class RunConfig:
@@ -36,17 +37,12 @@ class RunConfig:
         """Checks the options that both kinds of run have."""
         check_seed(self.seed)
         _check(self.precision in PRECISIONS, self, "precision", " or ".join(PRECISIONS))
-        for name in ("data_dir", "corpus", "output_dir", "weights", "vocabulary"):
+        paths = ("data_dir", "corpus", "output_dir", "weights", "vocabulary")
+        for name in (*paths, "train", "validation", "test"):
             if getattr(self, name, None) == "":
                 raise ValueError(
                     f"`{name}` is an empty path. Name one, or leave {name} out."
                 )
-        validation = getattr(self, "validation", {})
-        if "" in (*validation, *validation.values()):
-            raise ValueError(
-                "`validation` has an empty name or path. Received: validation="
-                f"{validation!r}. Name both, such as books DIR."
-            )
         self._check_overrides()
 
     def _check_overrides(self):
@@ -68,9 +64,22 @@ class FineTuningConfig(RunConfig):
 
     Args:
         model: Name of the encoder, see `recbert list`.
-        task: GLUE task: cola, sst2, mrpc, stsb, qqp, mnli, qnli, rte or wnli.
+        task: GLUE task: cola, sst2 (the default), mrpc, stsb, qqp, mnli, qnli, rte or
+            wnli. Of a table of your own: classifier or regressor, by default what its
+            labels look like.
         data_dir: Folder with the official TSV files, GLUE's root or the task's own.
         tfds: Read the task through TensorFlow Datasets instead (downloads it).
+        train: A table of your own to train on instead of GLUE: .csv, .tsv, .jsonl (one
+            JSON object a line) or .parquet.
+        validation: A table like it that decides which epoch is kept; by default a part
+            of the training table.
+        test: A table like it to predict at the end, and to score if it has labels.
+        text_column: Column of the texts, or two columns of pairs; guessed by default.
+        label_column: Column of the labels; guessed by default.
+        encoding: Encoding of the tables; by default UTF-8, or Windows-1252 for a file
+            that is not UTF-8.
+        validation_fraction: Part of the training table to validate on if there is no
+            validation table; by default 0.1. The same text is never on both sides.
         output_dir: Folder for everything the run writes; by default
             runs/TASK-MODEL-seedSEED.
         weights: A pretrained BERT to start from: a folder of Hugging Face, Google's
@@ -81,6 +90,9 @@ class FineTuningConfig(RunConfig):
         lowercase: Lower-case texts and strip accents (an uncased vocabulary); by
             default what the weights say, true without weights.
         epochs: Passes over the training examples.
+        early_stopping: Stop after so many epochs without a better main score.
+        class_weights: balanced: each class counts the same in the loss, however many
+            examples it has. By default each example does.
         batch_size: Examples per step, over all devices.
         learning_rate: Highest learning rate; by default 3e-4 from scratch and from a
             preset of a pre-training run, 5e-5 from another BERT.
@@ -115,15 +127,24 @@ class FineTuningConfig(RunConfig):
     """
 
     model: str = "swish_small"
-    task: str = "sst2"
+    task: str | None = None
     data_dir: str | None = None
     tfds: bool = False
+    train: str | None = None
+    validation: str | None = None
+    test: str | None = None
+    text_column: str | list[str] | None = None
+    label_column: str | None = None
+    encoding: str | None = None
+    validation_fraction: float | None = None
     output_dir: str | None = None
     weights: str | None = None
     vocabulary: str | None = None
     vocabulary_size: int = 8000
     lowercase: bool | None = None
     epochs: int = 3
+    early_stopping: int | None = None
+    class_weights: str | None = None
     batch_size: int = 32
     learning_rate: float | None = None
     warmup_fraction: float = 0.1
@@ -168,20 +189,34 @@ class FineTuningConfig(RunConfig):
         _check(decay is None or 0 < decay <= 1, self, "layerwise_decay", "in (0, 1]")
         length = self.max_sequence_length
         _check(length is None or length >= 8, self, "max_sequence_length", "at least 8")
-        for name in ("limit", "checkpoint_every"):
+        for name in ("limit", "checkpoint_every", "early_stopping"):
             value = getattr(self, name)
             _check(value is None or value >= 1, self, name, "at least 1")
         _check(self.strategy in STRATEGIES, self, "strategy", " or ".join(STRATEGIES))
+        valid = self.class_weights in (None, "balanced")
+        _check(valid, self, "class_weights", "balanced")
         if self.data_dir is not None and self.tfds:
             raise ValueError(
                 "The examples come from one place. Received: both data_dir="
                 f"{self.data_dir!r} and tfds=True. Leave one out."
             )
         self._check_shared()
+        check_own_data(self)
 
     def run_dir(self):
         """Folder of the run."""
-        return self.output_dir or f"runs/{self.task}-{self.model}-seed{self.seed}"
+        task = self.resolved().task if self.train is None else table_name(self.train)
+        return self.output_dir or f"runs/{task}-{self.model}-seed{self.seed}"
+
+    def resolved(self):
+        """This run with the task that GLUE has by default; of a table it is guessed."""
+        if self.train is not None or self.task is not None:
+            return self
+        return dataclasses.replace(self, task="sst2")
+
+    def changes(self, stopped):
+        """As `RunConfig.changes`; a run that names no task is one of the default."""
+        return RunConfig.changes(self.resolved(), stopped)
 
     def _free_options(self):
         return [*super()._free_options(), "checkpoint_every", "export", "overwrite"]
@@ -321,6 +356,11 @@ class PretrainingConfig(RunConfig):
                     "pieces a step."
                 )
         self._check_shared()
+        if "" in (*self.validation, *self.validation.values()):
+            raise ValueError(
+                "`validation` has an empty name or path. Received: validation="
+                f"{self.validation!r}. Name both, such as books DIR."
+            )
         read_objectives(self.objectives)  # raises what is wrong with them
 
     def _check_long_examples(self):

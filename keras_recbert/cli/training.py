@@ -30,7 +30,7 @@ def quickstart(
 
 
 def finetune(config: Annotated[FineTuningConfig, arg(name="")]):
-    """Trains a model on a GLUE task, scores it, exports it.
+    """Trains a model on a table of your own or a GLUE task, scores it, exports it.
 
     `--recipe FILE` takes the options from a YAML file; options beside it replace
     the file's. The same command resumes a run that was stopped.
@@ -41,11 +41,22 @@ def finetune(config: Annotated[FineTuningConfig, arg(name="")]):
     for name, score in results["scores"].items():
         print(f"{name.replace('_', ' ')}: {score:.4f}")
     print(
-        f"best epoch {results['best_epoch']} of {config.epochs}, "
+        f"best epoch {results['best_epoch']} of {len(results['history']['loss'])}, "
         f"{results['seconds'] / 60:.1f} minutes on {results['device']}. "
         f"Everything is in {config.run_dir()}/ (results.json, learning_curve.png, "
-        f"model.keras{', savedmodel/' if config.export else ''})."
+        f"model.keras{', savedmodel/' if config.export else ''}"
+        f"{_files_of_own_data(config, results)})."
     )
+
+
+def _files_of_own_data(config, results):
+    """What a run on a table of one's own writes beside, as the end of a list."""
+    if config.train is None:
+        return ""
+    is_scored = any(name.startswith("test_") for name in results["scores"])
+    split = "test" if is_scored else "dev"
+    predictions = ", predictions.csv" if config.test is not None else ""
+    return f", report_{split}.md{predictions}"
 
 
 def pretrain(config: Annotated[PretrainingConfig, arg(name="")]):

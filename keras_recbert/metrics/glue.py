@@ -13,7 +13,7 @@ import numpy as np
 from keras_recbert.data.glue_tasks import GLUE_TASKS, GlueTask, get_task
 from keras_recbert.extras import check_installed
 
-CLASSIFICATION_METRICS = ("accuracy", "f1", "matthews")
+CLASSIFICATION_METRICS = ("accuracy", "f1", "macro_f1", "matthews")
 REGRESSION_METRICS = ("pearson", "spearman")
 
 
@@ -24,15 +24,16 @@ def glue_scores(
 ) -> dict[str, float]:
     """Scores predictions with a task's own metrics, or with the named ones.
 
-    F1 is that of class 1 and takes two classes. F1 and Matthews are 0 where
+    F1 is that of class 1 and takes two classes; macro F1 is the mean over all classes
+    that labels or predictions hold. F1 and Matthews are 0 where
     their denominator is. Pearson and Spearman are undefined for constant
     predictions; they are 0 here, because such predictions tell nothing about
     the labels and because a NaN would win or lose every comparison of models.
 
     Args:
         task_or_metric_names: a GLUE task or its name, one metric's name, or
-            several metrics' names: `"accuracy"`, `"f1"`, `"matthews"`,
-            `"pearson"`, `"spearman"`.
+            several metrics' names: `"accuracy"`, `"f1"`, `"macro_f1"`,
+            `"matthews"`, `"pearson"`, `"spearman"`.
         labels: class ids (int) or, for the correlations, numbers;
             `(num_examples,)`.
         predictions: class ids (int, not logits) or, for the correlations,
@@ -74,6 +75,7 @@ def glue_scores(
     functions = {
         "accuracy": _accuracy,
         "f1": _f1,
+        "macro_f1": _macro_f1,
         "matthews": _matthews,
         "pearson": _pearson,
         "spearman": _spearman,
@@ -159,6 +161,12 @@ def _accuracy(labels, predictions):
 
 def _f1(labels, predictions):
     return _sklearn_metrics().f1_score(labels, predictions, zero_division=0.0)
+
+
+def _macro_f1(labels, predictions):
+    return _sklearn_metrics().f1_score(
+        labels, predictions, average="macro", zero_division=0.0
+    )
 
 
 def _matthews(labels, predictions):

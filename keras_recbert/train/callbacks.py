@@ -4,6 +4,7 @@ import csv
 import pathlib
 
 import keras
+import numpy as np
 
 from keras_recbert.folders import new_file
 
@@ -64,6 +65,42 @@ class EpochLogs(keras.callbacks.Callback):
             writer = csv.writer(file)
             writer.writerow(["epoch", *self.history])
             writer.writerows([number, *row] for number, row in rows)
+
+
+class StopEarly(keras.callbacks.Callback):
+    """Ends a run after epochs without a better score, across a stop too.
+
+    `keras.callbacks.EarlyStopping` forgets at a stop how many there were. Put it after
+    `EpochLogs` and `PlaceInEpoch`.
+
+    Args:
+        history: dict of name to list of float, one an epoch: that of `EpochLogs`.
+        monitor: str. Name of the score; higher is better.
+        patience: optional int. Epochs; None never ends a run.
+    """
+
+    def __init__(self, history, monitor, patience):
+        super().__init__()
+        self.history = history
+        self.monitor = monitor
+        self.patience = patience
+
+    def is_due(self):
+        """Whether the run ends here."""
+        scores = self.history.get(self.monitor)
+        if self.patience is None or not scores:
+            return False
+        return len(scores) - best_epoch(scores) >= self.patience
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self.is_due():
+            scores = self.history[self.monitor]
+            self.model.stop_training = True
+            print(
+                f"Stopping early: no better {self.monitor.replace('_', ' ')} since "
+                f"epoch {best_epoch(scores)}.",
+                flush=True,
+            )
 
 
 class EpochSeeds(keras.callbacks.Callback):
@@ -136,6 +173,11 @@ class TrainingLoss(keras.callbacks.Callback):
         """What goes on after a stop. JSON."""
         kept = {name: getattr(self, name) for name in ("step", "steps", "losses")}
         return {**kept, "read": self._read}
+
+
+def best_epoch(scores):
+    """Number of the first epoch with the highest score, from 1; NaN is the lowest."""
+    return 1 + int(np.argmax(np.nan_to_num(scores, nan=-np.inf)))
 
 
 def seed_states(model):

@@ -71,7 +71,7 @@ def fill_rows(batch, num_rows, num_devices):
     return tf.nest.map_structure(lambda values: tf.gather(values, rows), batch)
 
 
-def count_real_rows(model, strategy):
+def count_real_rows(model, strategy, class_weights=None):
     """Has `fit` count each real row of `even_batches` once, and the others never.
 
     Keras counts all rows of a batch in the mean loss of an epoch, and weighs its
@@ -81,15 +81,24 @@ def count_real_rows(model, strategy):
         model: compiled `keras.Model`, made in the scope of the strategy, with one
             output. Its training step is replaced; for one device it stays.
         strategy: `tf.distribute.Strategy`.
+        class_weights: optional dict of class id to float, as `fit` takes it for one
+            device; leave it out of `fit` for several.
     """
     num_devices = strategy.num_replicas_in_sync
     if num_devices == 1:
         return
+    if class_weights is not None:
+        table = tf.constant([class_weights[id] for id in range(len(class_weights))])
     loss_tracker = model.metrics[0]  # as Keras puts it
 
     def train_step(batch):
         features, labels, weights = batch
         is_real = tf.cast(weights > 0, tf.float32)
+        largest = tf.reduce_max(weights)
+        counted = is_real
+        if class_weights is not None:
+            of_class = tf.gather(table, labels)
+            weights, counted = weights * of_class, is_real * of_class
         with tf.GradientTape() as tape:
             predictions = model(features, training=True)
             # Divided by the rows of this device, and by the number of devices.
@@ -101,14 +110,12 @@ def count_real_rows(model, strategy):
             zip(gradients, model.trainable_variables, strict=True)
         )
         num_rows = tf.cast(tf.shape(weights)[0], tf.float32)
-        total = tf.math.divide_no_nan(
-            loss * num_devices * num_rows, tf.reduce_max(weights)
-        )
+        total = tf.math.divide_no_nan(loss * num_devices * num_rows, largest)
         num_real = tf.reduce_sum(is_real)
         loss_tracker.update_state(
             tf.math.divide_no_nan(total, num_real), sample_weight=num_real
         )
-        return model.compute_metrics(features, labels, predictions, is_real)
+        return model.compute_metrics(features, labels, predictions, counted)
 
     model.train_step = train_step
 

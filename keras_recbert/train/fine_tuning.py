@@ -1,16 +1,17 @@
-"""GLUE tasks: from a recipe to scores."""
+"""GLUE tasks and tables of a user: from a recipe to scores."""
 
 from keras_recbert.builder import check_weights, encoder_arguments
 from keras_recbert.data.glue import get_task, load_glue_tfds, load_splits
 from keras_recbert.extras import check_installed
 from keras_recbert.models.registry import get_card
 from keras_recbert.text.vocabulary import load_vocabulary
+from keras_recbert.train.own_data import check_files, load_own_data
 from keras_recbert.train.run_folder import open_run
 from keras_recbert.train.training_run import TrainingTask, train
 
 
 def fine_tune(config):
-    """Trains a model of the zoo on a GLUE task and scores it on the dev split.
+    """Trains a model of the zoo on a GLUE task or a table, and scores it.
 
     Args:
         config: `FineTuningConfig`.
@@ -19,24 +20,59 @@ def fine_tune(config):
         Tuple of the model and its results, see `training_run.train`.
 
     Raises:
-        ValueError: if the model or the task is unknown, no data is named, or the
-            weights cannot be read or do not fit.
+        ValueError: if the model or the task is unknown, no data is named, a table is
+            not as it should be, or the weights cannot be read or do not fit.
         FileExistsError: if the output folder is a file, or holds what is not to be
             lost, see `open_run`.
-        MissingSplitError: if the files of the task are not there.
+        FileNotFoundError: if a table is not there; `MissingSplitError` if the files of
+            the task are not.
         RuntimeError: if another process works in the output folder, or the loss is
             NaN or infinite.
-        ImportError: without what scores and draws; before any work.
+        ImportError: without what reads, scores and draws; before any work.
     """
+    config = config.resolved()
     get_card(config.model)
     check_installed("`recbert finetune`", "train", "sklearn", "scipy", "matplotlib")
+    if config.train is not None:
+        check_files(config)
     with open_run(config) as run:
         return _fine_tune(run)
 
 
 def _fine_tune(run):
     config = run.config
-    glue_task = get_task(config.task)
+    glue_task = get_task(config.task) if config.train is None else None
+    _check_model(config)
+    if config.train is not None:
+        data = load_own_data(config)
+        _tell(data.notes)
+        dev = {"dev": data.dev}
+        return train(
+            run,
+            data.task,
+            data.train,
+            dev,
+            notes=data.notes,
+            test_examples=data.test,
+            finish=data.finish,
+        )
+    train_examples, dev_examples, notes = _load_glue(config, glue_task)
+    _tell(notes)
+    task = TrainingTask(
+        name=glue_task.name,
+        label_names=None if glue_task.is_regression else glue_task.label_names,
+        metrics=glue_task.metrics,
+        main_metric=glue_task.main_metric,
+    )
+    return train(run, task, train_examples, dev_examples, notes=notes)
+
+
+def _check_model(config):
+    """Raises what is wrong with model, weights and vocabulary, before texts are read.
+
+    Raises:
+        ValueError, FileNotFoundError: as `fine_tune`.
+    """
     if config.vocabulary is not None:
         load_vocabulary(config.vocabulary)  # before the examples, which take longer
     if config.weights is None:
@@ -51,23 +87,21 @@ def _fine_tune(run):
                 f"{config.weights} has no vocabulary. Pass the vocab.txt it was "
                 "trained with: vocabulary (--vocabulary FILE)."
             )
+
+
+def _load_glue(config, task):
+    """Training examples, dev examples and notes of a GLUE task."""
     if config.tfds:
-        train_examples, dev_examples, notes = load_glue_tfds(glue_task)
-    elif config.data_dir is not None:
-        train_examples, dev_examples, notes = load_splits(
-            glue_task, config.data_dir, seed=config.seed
-        )
-    else:
-        raise ValueError(
-            "Say where the examples are: data_dir (--data-dir DIR), a folder with the "
-            "official TSV files, or tfds (--tfds) to download them."
-        )
+        return load_glue_tfds(task)
+    if config.data_dir is not None:
+        return load_splits(task, config.data_dir, seed=config.seed)
+    raise ValueError(
+        "Say where the examples are: data_dir (--data-dir DIR), a folder with the "
+        "official TSV files of GLUE; tfds (--tfds) to download them; or train "
+        "(--train FILE), a table of your own."
+    )
+
+
+def _tell(notes):
     for note in notes:
         print(f"Note: {note}", flush=True)
-    task = TrainingTask(
-        name=glue_task.name,
-        label_names=None if glue_task.is_regression else glue_task.label_names,
-        metrics=glue_task.metrics,
-        main_metric=glue_task.main_metric,
-    )
-    return train(run, task, train_examples, dev_examples, notes=notes)

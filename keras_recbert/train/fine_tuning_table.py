@@ -114,7 +114,7 @@ def _finished(configs, folder):
 
 
 def _report(folder, configs):
-    from keras_recbert.train.training_run import write_json
+    from keras_recbert.train.run_facts import write_json
 
     results = list(_finished(configs, folder).values())
     write_json(folder / RESULTS, results)

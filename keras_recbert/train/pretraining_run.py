@@ -46,12 +46,12 @@ from keras_recbert.train.resume import (
     choose_run_precision,
     tell_step,
 )
+from keras_recbert.train.run_facts import device_name, versions, write_json
 from keras_recbert.train.run_folder import RESULTS, check_own, read_options
 from keras_recbert.train.strategy import (
     make_strategy,
     steps_done,
 )
-from keras_recbert.train.training_run import device_name, versions, write_json
 
 NOT_FROZEN = {"frozen_at": None, "best": None, "waited": 0}
 

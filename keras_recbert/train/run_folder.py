@@ -21,6 +21,19 @@ from keras_recbert.train.resume import check_same_run
 # What a run writes, and nothing else. The first comes last: it makes a run finished.
 RESULTS = "results.json"
 CHECKPOINTS = "checkpoints"  # while it trains
+OWN_DATA_FILES = (
+    "predictions.csv",
+    *(
+        name.format(split)
+        for split in ("dev", "test")
+        for name in (
+            "report_{}.md",
+            "confusion_{}.png",
+            "scatter_{}.png",
+            "mistakes_{}.csv",
+        )
+    ),
+)
 RUN_FILES = (
     RESULTS,
     "vocab.txt",
@@ -30,6 +43,7 @@ RUN_FILES = (
     "history.csv",
     "learning_curve.png",
     "tensorboard",
+    *OWN_DATA_FILES,
     "best.weights.h5",  # of earlier versions
     CHECKPOINTS,
 )

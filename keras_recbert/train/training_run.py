@@ -3,8 +3,6 @@
 import contextlib
 import dataclasses
 import hashlib
-import json
-import platform
 import sys
 import time
 
@@ -12,18 +10,20 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-import keras_recbert
-from keras_recbert.convert.open_checkpoint import open_checkpoint
 from keras_recbert.folders import new_file
-from keras_recbert.models.memory_estimate import check_step
 from keras_recbert.tasks.compiling import compiling_where_it_pays
 from keras_recbert.tasks.text_batches import bucketed_batches, ordered_batches
 from keras_recbert.text.vocabulary import (
-    learn_vocabulary,
-    load_vocabulary,
     save_vocabulary,
 )
-from keras_recbert.train.callbacks import DevScores, EpochLogs, EpochSeeds, TrainingLoss
+from keras_recbert.train.callbacks import (
+    DevScores,
+    EpochLogs,
+    EpochSeeds,
+    StopEarly,
+    TrainingLoss,
+    best_epoch,
+)
 from keras_recbert.train.checkpoint_callbacks import (
     PlaceInEpoch,
     SaveCheckpoints,
@@ -36,10 +36,16 @@ from keras_recbert.train.even_batches import (
 )
 from keras_recbert.train.learning_curve import save_learning_curve
 from keras_recbert.train.resume import choose_run_precision, tell_step
+from keras_recbert.train.run_facts import device_name, versions, write_json
 from keras_recbert.train.run_folder import RESULTS, WAY_OUT
+from keras_recbert.train.run_model import (
+    LabelScale,
+    build_model,
+    check_memory,
+    class_weights,
+    run_vocabulary,
+)
 from keras_recbert.train.strategy import make_strategy
-
-MAX_SEQUENCE_LENGTH = 128  # word pieces of an example, by default
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,22 +57,34 @@ class TrainingTask:
         label_names: tuple of str, or None for a score.
         metrics: tuple of metric names of `keras_recbert.metrics.glue`.
         main_metric: the one that decides which epoch is kept.
+        scales_labels: whether to train on labels of mean 0 and standard deviation 1,
+            which losses are of then. Predictions are on the scale of the labels.
     """
 
     name: str
     label_names: tuple | None
     metrics: tuple
     main_metric: str
+    scales_labels: bool = False
 
 
-def train(run, task, train_examples, dev_examples, corpus=None, notes=()):
+def train(
+    run,
+    task,
+    train_examples,
+    dev_examples,
+    corpus=None,
+    notes=(),
+    test_examples=None,
+    finish=None,
+):
     """Trains and scores a model and writes everything into the folder of the run.
 
     The folder gets `vocab.txt`, `model.keras` and `preset/` (best epoch by the main
     metric on the first dev split, loadable; the preset's card has the scores),
     `savedmodel/`, `history.csv`, `learning_curve.png`, `tensorboard/`, at last
     `results.json`, and while it trains `checkpoints/`, from which the same command
-    resumes after a stop: with the same weights, bit for bit.
+    resumes after a stop: with the same weights, bit for bit. `finish` may add files.
 
     Args:
         run: `keras_recbert.train.run_folder.Run`.
@@ -76,6 +94,11 @@ def train(run, task, train_examples, dev_examples, corpus=None, notes=()):
         corpus: optional list of str to learn the vocabulary from; by default the
             training texts.
         notes: sentences that go into the results.
+        test_examples: optional `Examples` that `finish` reads, with labels or without;
+            a run that resumes has to read the same.
+        finish: optional function that is called once the model is that of the best
+            epoch, with the folder of the run, the training examples and a function
+            from `Examples` to logits; it gives a dict of scores to add.
 
     Returns:
         Tuple of the model (best epoch) and the dict in `results.json`.
@@ -94,11 +117,19 @@ def train(run, task, train_examples, dev_examples, corpus=None, notes=()):
         )
     notes = [*notes, *_warnings(task, train_examples)]
     splits = {"train": train_examples, **dev_examples}
+    if test_examples is not None:
+        splits["test"] = test_examples
     checksums = {name: _checksum(examples) for name, examples in splits.items()}
     run.check_texts(checksums)
     strategy = make_strategy(config.strategy)  # raises where there are no devices
-    vocabulary = _vocabulary(config, corpus or _all_texts(train_examples))
+    vocabulary = run_vocabulary(config, corpus or _all_texts(train_examples))
     precision = choose_run_precision(run.state, config)
+    scale = LabelScale.of(train_examples.labels) if task.scales_labels else None
+
+    def targets(examples):
+        labels = examples.labels if scale is None else scale.apply(examples.labels)
+        return model.head.as_targets(labels)
+
     with strategy.scope():
         model = build_model(config, task, vocabulary, precision)
         if config.weights is not None:
@@ -108,24 +139,22 @@ def train(run, task, train_examples, dev_examples, corpus=None, notes=()):
         batches = bucketed_batches(
             model.preprocessor,
             _columns(train_examples),
-            (model.head.as_targets(train_examples.labels),),
+            (targets(train_examples),),
             batch_size,
             seed=config.seed,
         )
         steps = len(batches.lengths)
-        _check_memory(model, batches.lengths, len(train_examples), batch_size, strategy)
+        check_memory(model, batches.lengths, len(train_examples), batch_size, strategy)
         model.compile_for_fine_tuning(
             steps * config.epochs,
             warmup_fraction=config.warmup_fraction,
             weight_decay=config.weight_decay,
         )
         model.optimizer.build(model.trainable_variables)
-        count_real_rows(model, strategy)
+        weights = class_weights(config, task, train_examples.labels)
+        count_real_rows(model, strategy, weights)
     dev = {
-        split: (
-            _dev_batches(model, examples, config, strategy),
-            model.head.as_targets(examples.labels),
-        )
+        split: (_dev_batches(model, examples, config, strategy), targets(examples))
         for split, examples in dev_examples.items()
     }
     with run.checkpoints.telling_the_last():
@@ -148,7 +177,10 @@ def train(run, task, train_examples, dev_examples, corpus=None, notes=()):
         tell_step(state)
         save_vocabulary(vocabulary, run.folder / "vocab.txt")
         monitor = f"{next(iter(dev))}_{task.main_metric}"
-        state = _fit(run, model, batches, strategy, dev, task.metrics, monitor, state)
+        scoring = _Scoring(dev, task.metrics, monitor)
+        state = _fit(run, model, batches, strategy, scoring, weights, state)
+        if scale is not None:
+            scale.undo(model)
         results = {
             "task": task.name,
             "model": config.model,
@@ -158,22 +190,44 @@ def train(run, task, train_examples, dev_examples, corpus=None, notes=()):
             **_scores(state["history"], monitor),
             "train_examples": len(train_examples),
             "dev_examples": {key: len(value) for key, value in dev_examples.items()},
-            "steps": steps * config.epochs,
+            "steps": state["step"],
             "precision": {"policy": precision.policy, **dataclasses.asdict(precision)},
             "seconds": state["seconds"],
             "examples_per_second": len(train_examples)
-            * config.epochs
+            * len(state["history"][monitor])
             / state["seconds"],
             "notes": notes,
             "config": dataclasses.asdict(config),
             "versions": versions(),
             "device": device_name(),
         }
+        if finish is not None:
+
+            def predict(examples):
+                batches = _dev_batches(model, examples, config, strategy)
+                return model.predict(batches, verbose=0)[: len(examples)]
+
+            scores = finish(run.folder, train_examples, predict)
+            results["scores"] = {**results["scores"], **scores}
         _write(run, model, results, state["training_loss"], monitor)
     return model, results
 
 
-def _fit(run, model, batches, strategy, dev, metrics, monitor, state):
+@dataclasses.dataclass(frozen=True)
+class _Scoring:
+    """What an epoch is scored on.
+
+    Args:
+        splits, metrics: as `DevScores` takes them.
+        monitor: str. The score that decides which epoch is best.
+    """
+
+    splits: dict
+    metrics: tuple
+    monitor: str
+
+
+def _fit(run, model, batches, strategy, scoring, weights, state):
     """The rest of the training, from a state on; the last state.
 
     The model becomes that of the best epoch.
@@ -188,7 +242,7 @@ def _fit(run, model, batches, strategy, dev, metrics, monitor, state):
     start = time.perf_counter() - state["seconds"]
 
     def current_state():
-        scores = epoch_logs.history.get(monitor)
+        scores = epoch_logs.history.get(scoring.monitor)
         return {
             **state,
             "step": training_loss.step,
@@ -199,7 +253,8 @@ def _fit(run, model, batches, strategy, dev, metrics, monitor, state):
             "needs": [steps * best_epoch(scores)] if scores else [],
         }
 
-    if state["step"] < steps * config.epochs:
+    stop_early = StopEarly(epoch_logs.history, scoring.monitor, config.early_stopping)
+    if state["step"] < steps * config.epochs and not stop_early.is_due():
         # One endless stream, so that a run that was stopped resumes where it was:
         # each pass over the examples has an order of its own.
         stream = even_batches(batches.dataset, strategy).repeat().skip(state["step"])
@@ -217,17 +272,19 @@ def _fit(run, model, batches, strategy, dev, metrics, monitor, state):
                 callbacks=[
                     EpochSeeds(),
                     place,
-                    DevScores(dev, metrics),
+                    DevScores(scoring.splits, scoring.metrics),
                     StopAtNaN(checkpoints),
                     epoch_logs,
                     keras.callbacks.TensorBoard(
                         str(folder / "tensorboard"), profile_batch=0
                     ),
                     training_loss,
+                    stop_early,
                     SaveCheckpoints(
                         checkpoints, current_state, place, config.checkpoint_every
                     ),
                 ],
+                class_weight=(weights if strategy.num_replicas_in_sync == 1 else None),
                 verbose=1 if sys.stdout.isatty() else 2,
             )
         state = current_state()
@@ -248,24 +305,6 @@ def _dev_batches(model, examples, config, strategy):
     texts = _columns(examples)
     features = ordered_batches(model.preprocessor, texts, None, size)
     return even_features(features, strategy)
-
-
-def _check_memory(model, lengths, num_examples, batch_size, strategy):
-    """Raises `ValueError` if a step cannot fit in memory, before anything is written.
-
-    Args:
-        model: the model of the run.
-        lengths: tuple of int, of the rows of each batch, in ascending order.
-        num_examples, batch_size: int. Rows of all batches, and of all but the last.
-        strategy: `tf.distribute.Strategy`; each device has its share of the rows.
-    """
-    last = num_examples - batch_size * (len(lengths) - 1)
-    rows = [batch_size] * (len(lengths) - 1) + [last]
-    tokens, length = max(
-        (n * length, length) for n, length in zip(rows, lengths, strict=True)
-    )
-    tokens /= strategy.num_replicas_in_sync
-    check_step(model, tokens, tokens * length)
 
 
 @contextlib.contextmanager
@@ -300,11 +339,6 @@ def _scores(history, monitor):
     return {"scores": scores, "best_epoch": epoch, "history": history}
 
 
-def best_epoch(scores):
-    """Number of the first epoch with the highest score, from 1; NaN is the lowest."""
-    return 1 + int(np.argmax(np.nan_to_num(scores, nan=-np.inf)))
-
-
 def _write(run, model, results, training_loss, monitor):
     """Writes what comes after training, each file or folder whole or not at all."""
     config, folder = run.config, run.folder
@@ -336,74 +370,6 @@ def _write(run, model, results, training_loss, monitor):
     run.checkpoints.clear()
 
 
-def build_model(config, task, vocabulary, precision):
-    """The model of a run, untrained."""
-    arguments = {
-        "weights": config.weights,
-        "vocabulary": vocabulary,
-        "max_sequence_length": row_length(config),
-        "dropout": config.dropout,
-        "pooling": config.pooling,
-        "freeze": config.freeze,
-        "lora_rank": config.lora_rank,
-        "layerwise_decay": config.layerwise_decay,
-        "gradient_checkpointing": config.gradient_checkpointing,
-        "dtype": precision.policy,
-        **config.overrides,
-    }
-    if config.learning_rate is not None:
-        arguments["learning_rate"] = config.learning_rate
-    if config.lowercase is not None:
-        arguments["lowercase"] = config.lowercase
-    if task.label_names is None:
-        return keras_recbert.build(config.model, task="regressor", **arguments)
-    return keras_recbert.build(
-        config.model, task="classifier", label_names=task.label_names, **arguments
-    )
-
-
-def row_length(config):
-    """Word pieces of an example: those of the config, or what the weights allow."""
-    if config.max_sequence_length is not None:
-        return config.max_sequence_length
-    if config.weights is None:
-        return MAX_SEQUENCE_LENGTH
-    positions = open_checkpoint(config.weights).sizes["max_sequence_length"]
-    if positions < MAX_SEQUENCE_LENGTH:
-        print(
-            f"Texts are truncated to {positions} word pieces: {config.weights} has no "
-            "more positions.",
-            flush=True,
-        )
-    return min(positions, MAX_SEQUENCE_LENGTH)
-
-
-def versions():
-    """Versions that a score may depend on."""
-    return {
-        "keras_recbert": keras_recbert.__version__,
-        "keras": keras.__version__,
-        "tensorflow": tf.__version__,
-        "python": platform.python_version(),
-    }
-
-
-def device_name():
-    """What trained the model, in words."""
-    gpus = tf.config.list_physical_devices("GPU")
-    if gpus:
-        details = tf.config.experimental.get_device_details(gpus[0])
-        return f"{len(gpus)} x {details.get('device_name', 'GPU')}"
-    cpus = tf.config.threading.get_intra_op_parallelism_threads() or _num_cpus()
-    return f"CPU, {cpus} cores, {platform.machine()}"
-
-
-def write_json(path, value):
-    """Writes a file of JSON, whole or not at all."""
-    with new_file(path) as written:
-        written.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
-
-
 def _warnings(task, examples):
     """What will keep a model from learning, printed and returned as sentences."""
     labels = np.unique(examples.labels)
@@ -421,22 +387,11 @@ def _warnings(task, examples):
 def _checksum(examples):
     """Checksum of texts and labels."""
     digest = hashlib.sha256()
-    for column in (*examples.texts, map(str, examples.labels)):
+    labels = () if examples.labels is None else examples.labels
+    for column in (*examples.texts, map(str, labels)):
         for value in column:
             digest.update(value.encode() + b"\0")
     return digest.hexdigest()
-
-
-def _vocabulary(config, texts):
-    """Word pieces of the run, which are learned if none are given."""
-    if config.vocabulary is not None:
-        return load_vocabulary(config.vocabulary)
-    if config.weights is not None:
-        return open_checkpoint(config.weights).vocabulary
-    print(f"Learning {config.vocabulary_size:,} word pieces ...", flush=True)
-    return learn_vocabulary(
-        texts, config.vocabulary_size, lowercase=config.lowercase is not False
-    )
 
 
 def _all_texts(examples):
@@ -445,13 +400,3 @@ def _all_texts(examples):
 
 def _columns(examples):
     return examples.texts if len(examples.texts) == 2 else examples.texts[0]
-
-
-def _num_cpus():
-    import os
-
-    return (
-        len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count()
-    )

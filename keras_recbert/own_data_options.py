@@ -1,0 +1,103 @@
+"""Options of a run on a user's own table, checked. Imports no TensorFlow."""
+
+import pathlib
+
+TASKS = ("classifier", "regressor")
+# What says how a table is read, and is nothing without one.
+TABLE_OPTIONS = (
+    "validation",
+    "test",
+    "text_column",
+    "label_column",
+    "encoding",
+    "validation_fraction",
+)
+
+
+def table_name(path):
+    """Name of a table: that of its file up to the first dot."""
+    return pathlib.Path(path).name.partition(".")[0] or "table"
+
+
+def check_own_data(config):
+    """Checks the options of a table of one's own against each other and those of GLUE.
+
+    Args:
+        config: `keras_recbert.config.FineTuningConfig`.
+
+    Raises:
+        ValueError: if they do not go together; says what to change.
+    """
+    if config.train is None:
+        _check_without_table(config)
+        return
+    for name in ("data_dir", "tfds"):
+        if getattr(config, name):
+            raise ValueError(
+                "The examples come from one place. Received: both train="
+                f"{config.train!r} and {name}={getattr(config, name)!r}. Leave one out."
+            )
+    if config.task not in (None, *TASKS):
+        raise ValueError(
+            "`task` of a table of your own must be classifier or regressor. Received: "
+            f"task={config.task!r}, train={config.train!r}. Leave task out to go by "
+            "the labels, or train out for GLUE."
+        )
+    if config.task == "regressor" and config.class_weights:
+        raise ValueError(
+            "`class_weights` are for a classifier. Received: class_weights="
+            f"{config.class_weights!r}, task='regressor'. Leave one out."
+        )
+    _check_columns(config)
+    fraction = config.validation_fraction
+    if fraction is not None and config.validation is not None:
+        raise ValueError(
+            "There is one set to validate on. Received: both validation="
+            f"{config.validation!r} and validation_fraction={fraction}. Leave one out."
+        )
+    if fraction is not None and not 0 < fraction < 1:
+        raise ValueError(
+            "`validation_fraction` must be above 0 and below 1. Received: "
+            f"validation_fraction={fraction!r}."
+        )
+    _check_encoding(config.encoding)
+
+
+def _check_without_table(config):
+    given = [name for name in TABLE_OPTIONS if getattr(config, name) is not None]
+    if config.task in TASKS:
+        given.append("task")
+    if given:
+        raise ValueError(
+            f"`{given[0]}` needs a table of your own. Received: {given[0]}="
+            f"{getattr(config, given[0])!r} without train. Name one: train "
+            "(--train FILE)."
+        )
+
+
+def _check_columns(config):
+    texts = config.text_column
+    texts = [] if texts is None else [texts] if isinstance(texts, str) else texts
+    if config.text_column is not None and len(texts) not in (1, 2):
+        raise ValueError(
+            "`text_column` must name one column, or two of pairs. Received: "
+            f"text_column={config.text_column!r}."
+        )
+    names = [*texts, *([config.label_column] if config.label_column else [])]
+    if len(set(names)) < len(names):
+        raise ValueError(
+            "Each column is one thing. Received: text_column="
+            f"{config.text_column!r}, label_column={config.label_column!r}."
+        )
+
+
+def _check_encoding(encoding):
+    if encoding is None:
+        return
+    try:
+        "a".encode(encoding)
+    except (LookupError, ValueError) as error:
+        raise ValueError(
+            f"`encoding` must be one that Python knows. Received: encoding={encoding!r}"
+            f" ({error}). Such as utf-8, cp1252, latin-1 or shift_jis."
+        ) from error

@@ -1,0 +1,156 @@
+"""Early stopping, class weights and scaled labels, across a stop too."""
+
+import csv
+
+import numpy as np
+import pytest
+from own_tables import config, write_rows
+from stopped_runs import Stopped, stop_after, stop_at
+from toy_texts import reviews
+
+from keras_recbert.train import training_run
+from keras_recbert.train.fine_tuning import fine_tune
+
+
+@pytest.fixture
+def options(tmp_path):
+    """Options of a run on texts of which a quarter are good."""
+    texts, labels = reviews(60)
+    good = [text for text, label in zip(texts, labels, strict=True) if label][:10]
+    bad = [text for text, label in zip(texts, labels, strict=True) if not label]
+    rows = [(text, "good") for text in good] + [(text, "bad") for text in bad]
+    path = write_rows(tmp_path / "a.csv", ("text", "label"), rows)
+    test = write_rows(tmp_path / "test.csv", ("text", "label"), rows[8:14])
+    return {"train": path, "test": test, "output_dir": str(tmp_path / "run")}
+
+
+def made_up_scores(monkeypatch, scores):
+    """Makes the next epochs score as given; each epoch takes one."""
+    scores = iter(scores)
+
+    class Scores(training_run.DevScores):
+        def on_epoch_end(self, epoch, logs=None):
+            super().on_epoch_end(epoch, logs)
+            logs["dev_accuracy"] = next(scores)
+
+    monkeypatch.setattr(training_run, "DevScores", Scores)
+
+
+def test_a_run_stops_early_and_keeps_its_best_epoch(options, monkeypatch, capsys):
+    made_up_scores(monkeypatch, [0.5, 0.7, 0.6, 0.7, 0.9])
+    _, results = fine_tune(config(**options, epochs=5, early_stopping=2))
+    assert results["history"]["dev_accuracy"] == [0.5, 0.7, 0.6, 0.7]
+    assert results["best_epoch"] == 2
+    assert results["steps"] == 4 * (results["steps"] // 4)
+    assert len(results["history"]["loss"]) == 4
+    out = capsys.readouterr().out
+    assert "Stopping early: no better dev accuracy since epoch 2." in out
+
+
+@pytest.mark.slow
+def test_a_run_that_stopped_early_trains_no_more(options, monkeypatch):
+    made_up_scores(monkeypatch, [0.7, 0.6, 0.9])
+    stop = {"epochs": 3, "early_stopping": 1}
+    with monkeypatch.context() as patch:
+        patch.setattr(training_run, "write_json", _stop)
+        with pytest.raises(Stopped):
+            fine_tune(config(**options, **stop))
+    _, results = fine_tune(config(**options, **stop))
+    assert results["history"]["dev_accuracy"] == [0.7, 0.6]
+
+
+def _stop(*args):
+    raise Stopped
+
+
+def test_epochs_without_a_better_score_are_counted_across_a_stop(options, monkeypatch):
+    made_up_scores(monkeypatch, [0.7, 0.6, 0.5, 0.9])
+    stop = {"epochs": 4, "early_stopping": 2}
+    with monkeypatch.context() as patch:
+        stop_after(patch, epoch=2)
+        with pytest.raises(Stopped):
+            fine_tune(config(**options, **stop))
+    _, results = fine_tune(config(**options, **stop))
+    assert results["history"]["dev_accuracy"] == [0.7, 0.6, 0.5]
+
+
+@pytest.mark.slow
+def test_balanced_classes_count_the_same_in_the_loss(options):
+    unweighted = {"epochs": 1, "learning_rate": 1e-9, "dropout": 0.0}
+    _, plain = fine_tune(config(**options, **unweighted))
+    weighted = {**unweighted, "class_weights": "balanced", "overwrite": True}
+    model, results = fine_tune(config(**options, **weighted))
+    from keras_recbert.train.own_data import load_own_data
+
+    train = load_own_data(config(**options)).train
+    logits = model.predict(train.texts[0], verbose=0).astype("float64")
+    losses = np.log(np.exp(logits).sum(1)) - logits[range(len(train)), train.labels]
+    mean = [losses[train.labels == label].mean() for label in (0, 1)]
+    assert results["history"]["loss"][0] == pytest.approx(np.mean(mean), abs=1e-5)
+    assert plain["history"]["loss"][0] == pytest.approx(losses.mean(), abs=1e-5)
+    assert abs(np.mean(mean) - losses.mean()) > 1e-4
+    # What epochs are compared by counts each example the same.
+    assert results["scores"]["dev_loss"] == pytest.approx(plain["scores"]["dev_loss"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["classifier", "regressor"])
+def test_a_stopped_run_ends_with_the_same_files_bit_for_bit(
+    options, tmp_path, monkeypatch, kind
+):
+    more = {"epochs": 3, "checkpoint_every": 1, "early_stopping": 2}
+    if kind == "classifier":
+        more["class_weights"] = "balanced"
+    else:
+        for path in (options["train"], options["test"]):
+            _number(path)
+    whole = str(tmp_path / "whole")
+    model, expected = fine_tune(config(**{**options, **more, "output_dir": whole}))
+    weights = [weight.numpy() for weight in model.weights]
+    per_epoch = expected["steps"] // len(expected["history"]["loss"])
+    for step in (2, per_epoch + 2):
+        with monkeypatch.context() as patch:
+            stop_at(patch, step)
+            with pytest.raises(Stopped):
+                fine_tune(config(**options, **more))
+    model, found = fine_tune(config(**options, **more))
+    for key in ("history", "scores", "best_epoch", "steps", "notes"):
+        assert found[key] == expected[key], key
+    for weight, value in zip(model.weights, weights, strict=True):
+        np.testing.assert_array_equal(weight.numpy(), value, err_msg=weight.path)
+    for name in ("predictions.csv", "report_test.md", "mistakes_test.csv"):
+        one, other = ((tmp_path / run / name).read_bytes() for run in ("run", "whole"))
+        assert one == other, name
+
+
+def _number(path):
+    """Makes numbers of the labels of a table: around 50, apart by 20."""
+    with open(path, newline="") as file:
+        header, *rows = csv.reader(file)
+    with open(path, "w", newline="") as file:
+        numbers = {"bad": 40.5, "good": 60.5}
+        rows = [(text, numbers[label]) for text, label in rows]
+        csv.writer(file).writerows([header, *rows])
+
+
+@pytest.mark.slow
+def test_a_test_table_that_changed_does_not_resume_a_run(options, monkeypatch):
+    with monkeypatch.context() as patch:
+        stop_at(patch, 1)
+        with pytest.raises(Stopped):
+            fine_tune(config(**options, checkpoint_every=1))
+    with open(options["test"], "a") as file:
+        file.write("another text,good\n")
+    with pytest.raises(ValueError, match="another text in the files .*--overwrite"):
+        fine_tune(config(**options, checkpoint_every=1))
+
+
+def test_scores_far_from_0_are_learned(options, tmp_path):
+    _number(options["train"]), _number(options["test"])
+    model, results = fine_tune(config(**options, epochs=1))
+    with (tmp_path / "run" / "predictions.csv").open(newline="") as file:
+        scores = [float(row["score"]) for row in csv.DictReader(file)]
+    # The mean of the labels is near 46; a head that begins at 0 stays near it.
+    assert 30 < np.mean(scores) < 60
+    assert results["scores"]["test_mean_absolute_error"] < 25
+    assert results["history"]["loss"][0] < 10
