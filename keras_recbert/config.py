@@ -66,7 +66,7 @@ class FineTuningConfig(RunConfig):
         model: Name of the encoder, see `recbert list`.
         task: GLUE task: cola, sst2 (the default), mrpc, stsb, qqp, mnli, qnli, rte or
             wnli. Of a table of your own: classifier or regressor, by default what its
-            labels look like.
+            labels look like; or multilabel_classifier.
         data_dir: Folder with the official TSV files, GLUE's root or the task's own.
         tfds: Read the task through TensorFlow Datasets instead (downloads it).
         train: A table of your own to train on instead of GLUE: .csv, .tsv, .jsonl (one
@@ -76,6 +76,8 @@ class FineTuningConfig(RunConfig):
         test: A table like it to predict at the end, and to score if it has labels.
         text_column: Column of the texts, or two columns of pairs; guessed by default.
         label_column: Column of the labels; guessed by default.
+        label_separator: What stands between the labels in a cell of a
+            multilabel_classifier; by default |, ; or a comma, the first that is there.
         encoding: Encoding of the tables; by default UTF-8, or Windows-1252 for a file
             that is not UTF-8.
         validation_fraction: Part of the training table to validate on if there is no
@@ -135,6 +137,7 @@ class FineTuningConfig(RunConfig):
     test: str | None = None
     text_column: str | list[str] | None = None
     label_column: str | None = None
+    label_separator: str | None = None
     encoding: str | None = None
     validation_fraction: float | None = None
     output_dir: str | None = None

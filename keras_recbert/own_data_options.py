@@ -2,13 +2,14 @@
 
 import pathlib
 
-TASKS = ("classifier", "regressor")
+TASKS = ("classifier", "multilabel_classifier", "regressor")
 # What says how a table is read, and is nothing without one.
 TABLE_OPTIONS = (
     "validation",
     "test",
     "text_column",
     "label_column",
+    "label_separator",
     "encoding",
     "validation_fraction",
 )
@@ -39,14 +40,19 @@ def check_own_data(config):
             )
     if config.task not in (None, *TASKS):
         raise ValueError(
-            "`task` of a table of your own must be classifier or regressor. Received: "
-            f"task={config.task!r}, train={config.train!r}. Leave task out to go by "
-            "the labels, or train out for GLUE."
+            "`task` of a table of your own must be classifier, multilabel_classifier "
+            f"or regressor. Received: task={config.task!r}, train={config.train!r}. "
+            "Leave task out to go by the labels, or train out for GLUE."
         )
-    if config.task == "regressor" and config.class_weights:
+    if config.task not in (None, "classifier") and config.class_weights:
         raise ValueError(
             "`class_weights` are for a classifier. Received: class_weights="
-            f"{config.class_weights!r}, task='regressor'. Leave one out."
+            f"{config.class_weights!r}, task={config.task!r}. Leave one out."
+        )
+    if config.label_separator is not None and config.task != "multilabel_classifier":
+        raise ValueError(
+            "`label_separator` needs task='multilabel_classifier'. Received: "
+            f"label_separator={config.label_separator!r}, task={config.task!r}."
         )
     _check_columns(config)
     fraction = config.validation_fraction

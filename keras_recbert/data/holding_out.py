@@ -129,7 +129,7 @@ def split_by_label(
     rest, and so does a group of more rows than are to be held out.
 
     Args:
-        examples: the rows; labels that are scores count as one.
+        examples: the rows; labels that are scores, or several a row, count as one.
         fraction: share of the groups to hold out, between 0 and 1.
         seed: decides which groups are held out.
         groups: one value a row; rows of equal value stay together.
@@ -148,7 +148,7 @@ def split_by_label(
     _, first, members, sizes = np.unique(
         groups, return_index=True, return_inverse=True, return_counts=True
     )
-    is_class = examples.label_names is not None
+    is_class = examples.label_names is not None and examples.labels.ndim == 1
     labels = examples.labels[first] if is_class else np.zeros(len(first), int)
     counts = np.bincount(labels)
     free = np.flatnonzero((counts[labels] > 1) & (sizes <= wanted))

@@ -7,16 +7,11 @@ import numpy as np
 from keras_recbert.data.columns import check_column, choose_columns
 from keras_recbert.data.holding_out import group_texts, same_text, split_by_label
 from keras_recbert.data.tables import Table, check_table, read_table
-from keras_recbert.data.text_labels import (
-    class_names,
-    guess_task,
-    read_labels,
-    to_class_ids,
-    to_scores,
-)
 from keras_recbert.data.tsv import Examples
 from keras_recbert.folders import new_file
 from keras_recbert.own_data_options import table_name
+from keras_recbert.train.multilabel_report import write_multilabel_report
+from keras_recbert.train.own_labels import METRICS, OwnLabels
 from keras_recbert.train.report import write_report
 from keras_recbert.train.training_run import TrainingTask
 
@@ -35,6 +30,7 @@ class OwnData:
         test_table: the `Table` of `test`, or None.
         notes: list of sentences for the user.
         seed: int.
+        separator: str between the labels of a multilabel classifier, or None.
     """
 
     task: TrainingTask
@@ -44,6 +40,7 @@ class OwnData:
     test_table: Table | None
     notes: list[str]
     seed: int
+    separator: str | None = None
 
     def finish(self, folder, train_examples, predict):
         """Writes predictions and a report; the `finish` of `training_run.train`.
@@ -67,12 +64,15 @@ class OwnData:
                 self.test_table,
                 logits,
                 self.task.label_names,
+                self.separator,
             )
             if self.test.labels is not None:
                 split, examples = "test", self.test
         if split == "dev":
             logits = predict(self.dev)
         names = self.task.label_names
+        if self.task.is_multilabel:
+            return write_multilabel_report(folder, split, examples, logits, names)
         return write_report(
             folder, split, train_examples, examples, logits, names, self.seed
         )
@@ -108,20 +108,10 @@ def load_own_data(config):
         table, config.text_column, config.label_column
     )
     notes = [*table.notes, *chosen]
-    labels = read_labels(table, label)
-    where = f"{table.path}, column {label!r}"
-    kind = config.task
-    if kind is None:
-        kind, why = guess_task(labels, where)
-        notes.append(f"A {kind}, because {why} (--task).")
-    if kind == "regressor" and config.class_weights is not None:
-        raise ValueError(
-            f"{where}: `class_weights` are for a classifier, and this is a {kind}. "
-            "Leave class_weights (--class-weights) out, or pass task='classifier'."
-        )
-    names = class_names(labels, where) if kind == "classifier" else None
-    reader = _Reader(config.encoding, texts, label, names)
-    train = reader.examples(table, labels)
+    labels, more = OwnLabels.choose(table, label, config)
+    notes += more
+    reader = _Reader(config.encoding, texts, labels)
+    train = reader.examples(table)
     notes += _note_empty(table, train)
     if config.validation is None:
         train, dev, more = _split(table, train, config)
@@ -129,7 +119,7 @@ def load_own_data(config):
         _, dev, more = reader.read(config.validation)
         more += _note_known(config.validation, train, dev)
     notes += [*more, *_note_missing(train, dev)]
-    if names is None:
+    if labels.names is None:
         _check_scores(config.validation or table.path, label, dev)
     test_table = test = None
     if config.test is not None:
@@ -139,12 +129,18 @@ def load_own_data(config):
         if test.labels is None:
             notes.append(f"{config.test}: no column {label!r}, so no scores on it.")
     notes.append(_sizes(train, dev, test))
-    metrics = ("accuracy", "macro_f1") if names else ("pearson", "spearman")
-    name = table_name(config.train)
-    task = TrainingTask(name, names, metrics, metrics[0], scales_labels=names is None)
+    task = TrainingTask(
+        table_name(config.train),
+        labels.names,
+        METRICS[labels.kind],
+        METRICS[labels.kind][0],
+        scales_labels=labels.kind == "regressor",
+        is_multilabel=labels.kind == "multilabel_classifier",
+    )
     if task.scales_labels:
         notes.append("Losses are of labels with mean 0 and standard deviation 1.")
-    return OwnData(task, train, dev, test, test_table, notes, config.seed)
+    separator = labels.separator
+    return OwnData(task, train, dev, test, test_table, notes, config.seed, separator)
 
 
 @dataclass(frozen=True)
@@ -154,34 +150,27 @@ class _Reader:
     Args:
         encoding: as `read_table` takes it.
         texts: tuple of the text columns.
-        label: str. The label column.
-        names: tuple of the names of classes, or None for scores.
+        labels: `OwnLabels`.
     """
 
     encoding: str | None
     texts: tuple
-    label: str
-    names: tuple | None
+    labels: OwnLabels
 
     def read(self, path, is_labelled=True):
         """The table, its `Examples` and notes; without labels if it may lack them."""
         table = read_table(path, self.encoding)
-        needed = [*self.texts, self.label] if is_labelled else self.texts
+        column = self.labels.column
+        needed = [*self.texts, column] if is_labelled else self.texts
         for name in needed:
             check_column(table, name)
-        has_labels = self.label in table.columns
-        labels = read_labels(table, self.label) if has_labels else None
-        examples = self.examples(table, labels)
+        examples = self.examples(table, column in table.columns)
         return table, examples, [*table.notes, *_note_empty(table, examples)]
 
-    def examples(self, table, labels):
+    def examples(self, table, has_labels=True):
         texts = tuple(table.values(name) for name in self.texts)
-        if labels is None:
-            return Examples(texts, label_names=self.names)
-        if self.names is None:
-            return Examples(texts, to_scores(table, self.label, labels))
-        ids = to_class_ids(table, self.label, labels, self.names)
-        return Examples(texts, ids, self.names)
+        labels = self.labels.read(table) if has_labels else None
+        return Examples(texts, labels, self.labels.names)
 
 
 def _split(table, examples, config):
@@ -197,7 +186,8 @@ def _split(table, examples, config):
                 "first texts apart, and not second ones."
             )
     train, dev = split_by_label(examples, fraction, config.seed, groups)
-    by_label = "" if examples.label_names is None else ", of each label alike"
+    is_class = examples.label_names is not None and examples.labels.ndim == 1
+    by_label = ", of each label alike" if is_class else ""
     notes.append(
         f"{table.path}: {fraction:.0%} held out to validate on{by_label}, no text on "
         f"both sides (seed {config.seed})."
@@ -257,27 +247,40 @@ def _keys(examples):
 def _note_missing(train, dev):
     """Sentences on labels that the validation examples lack."""
     names = train.label_names or ()
-    missing = [name for id, name in enumerate(names) if id not in dev.labels]
+    if dev.labels.ndim == 2:
+        missing = [
+            n for n, has in zip(names, dev.labels.T, strict=True) if not has.any()
+        ]
+    else:
+        missing = [name for id, name in enumerate(names) if id not in dev.labels]
     if not missing:
         return []
     shown = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
     return [f"No validation example has the label {shown}."]
 
 
-def write_predictions(path, table, logits, label_names):
+def write_predictions(path, table, logits, label_names, separator=None):
     """Writes the columns of a table with `prediction` and `score`.
+
+    The score is the probability of the prediction; of a regressor the same number; of
+    several labels the probability of the decision that was least sure.
 
     Args:
         path: path of a CSV in UTF-8; written whole, then renamed.
         table: `Table`.
         logits: float array `(num_rows, num_classes)`, or `(num_rows,)` of a regressor.
-        label_names: tuple of the names of classes, or None for a regressor. The score
-            is the probability of the prediction; that of a regressor the same number.
+        label_names: tuple of the names of classes, or None for a regressor.
+        separator: str between the labels of a multilabel classifier, or None.
     """
-    from scipy.special import softmax
+    from scipy.special import expit, softmax
 
     predictions = scores = logits
-    if label_names is not None:
+    if separator is not None:
+        predictions = [
+            separator.join(np.array(label_names, object)[row >= 0]) for row in logits
+        ]
+        scores = expit(np.abs(logits)).min(axis=1)
+    elif label_names is not None:
         predictions = np.array(label_names, object)[logits.argmax(axis=1)]
         scores = softmax(logits, axis=1).max(axis=1)
     frame = table.frame.assign(prediction=predictions, score=scores)

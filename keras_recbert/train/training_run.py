@@ -59,6 +59,7 @@ class TrainingTask:
         main_metric: the one that decides which epoch is kept.
         scales_labels: whether to train on labels of mean 0 and standard deviation 1,
             which losses are of then. Predictions are on the scale of the labels.
+        is_multilabel: whether an example has any number of labels.
     """
 
     name: str
@@ -66,6 +67,14 @@ class TrainingTask:
     metrics: tuple
     main_metric: str
     scales_labels: bool = False
+    is_multilabel: bool = False
+
+    @property
+    def kind(self):
+        """The task that `keras_recbert.build` knows."""
+        if self.label_names is None:
+            return "regressor"
+        return "multilabel_classifier" if self.is_multilabel else "classifier"
 
 
 def train(
@@ -372,10 +381,14 @@ def _write(run, model, results, training_loss, monitor):
 
 def _warnings(task, examples):
     """What will keep a model from learning, printed and returned as sentences."""
-    labels = np.unique(examples.labels)
+    labels = np.unique(examples.labels, axis=0)
     if len(labels) > 1:
         return []
-    label = task.label_names[labels[0]] if task.label_names else labels[0]
+    if task.is_multilabel:
+        names = zip(task.label_names, labels[0], strict=True)
+        label = [name for name, has in names if has]
+    else:
+        label = task.label_names[labels[0]] if task.label_names else labels[0]
     warning = (
         f"All {len(examples):,} training examples have the label {label!s}: the model "
         "can learn nothing but to answer it."
