@@ -458,6 +458,36 @@ def _check(valid, config, name, rule):
         )
 
 
+def recipe_class(path):
+    """What a recipe is of, by its keys.
+
+    Args:
+        path: str or path.
+
+    Returns:
+        `FineTuningConfig` or `PretrainingConfig`.
+
+    Raises:
+        FileNotFoundError, ValueError: as `read_recipe`; if no key tells, or the keys
+            are of both.
+    """
+    keys = read_yaml(path).keys()
+    classes = (FineTuningConfig, PretrainingConfig)
+    names = [{field.name for field in dataclasses.fields(cls)} for cls in classes]
+    found = [
+        cls
+        for cls, own, other in zip(classes, names, reversed(names), strict=True)
+        if keys & (own - other)
+    ]
+    if len(found) != 1:
+        raise ValueError(
+            f"{path}: expected a recipe of `recbert finetune`, with keys such as task "
+            "and epochs, or of `recbert pretrain`, with keys such as objectives and "
+            f"steps. It has: {', '.join(map(str, keys)) or 'no key'}."
+        )
+    return found[0]
+
+
 def read_recipe(path, cls=FineTuningConfig):
     """Reads a recipe, a YAML file with the fields of a config.
 

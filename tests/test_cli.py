@@ -145,7 +145,7 @@ def test_help_is_instant_and_loads_no_tensorflow():
         (["pretrain"], "Pass corpus=DIR (--corpus DIR), a folder that `recbert prep"),
         (["pretrain", "--corpus", "none"], "none"),
         (["pretrain", "--recipe", "none.yaml"], "There is no recipe none.yaml"),
-        (["pretrain-table", "none.yaml", "--corpus", "c"], "There is no recipe none"),
+        (["table", "none.yaml", "--corpus", "c"], "There is no recipe none"),
         (["evaluate", "none.keras", "--corpora", "a", "b"], "No corpus at b"),
     ],
 )
@@ -171,7 +171,7 @@ def test_mistakes_are_one_clear_line(recbert, tmp_path, monkeypatch, argv, messa
         (["finetune", "--epochs", "many"], "many"),
         (["finetune", "--epochs", "0"], "`epochs` must be at least 1"),
         (["pretrain", "--steps", "0"], "`steps` must be at least 1"),
-        (["pretrain-table", "a.yaml"], "--corpus"),
+        (["table", "a.yaml", "--corpora", "a"], "--corpora"),
         (["export", "model.keras"], "required"),
     ],
 )

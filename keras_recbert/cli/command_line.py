@@ -16,12 +16,11 @@ from keras_recbert.cli.corpora import prepare, vocabulary
 from keras_recbert.cli.extensions import import_extensions
 from keras_recbert.cli.files import convert, export, predict
 from keras_recbert.cli.speed import benchmark, profile
+from keras_recbert.cli.table import table
 from keras_recbert.cli.training import (
     evaluate,
     finetune,
-    finetune_table,
     pretrain,
-    pretrain_table,
     quickstart,
 )
 from keras_recbert.cli.zoo import explain, list_models
@@ -32,10 +31,9 @@ COMMANDS = {
     "list": list_models,
     "quickstart": quickstart,
     "finetune": finetune,
-    "finetune-table": finetune_table,
     "prepare": prepare,
     "pretrain": pretrain,
-    "pretrain-table": pretrain_table,
+    "table": table,
     "evaluate": evaluate,
     "export": export,
     "convert": convert,
@@ -67,7 +65,7 @@ def main(argv=None):
         with contextlib.suppress(OSError):  # the terminal may be what is gone
             print(
                 "\nrecbert: stopped. The same command resumes a run of finetune, "
-                "pretrain or their tables.",
+                "pretrain or table.",
                 file=sys.stderr,
                 flush=True,
             )

@@ -1,11 +1,9 @@
-"""Commands that train and score: quickstart, finetune, pretrain, their tables."""
+"""Commands that train and score: quickstart, finetune, pretrain, evaluate."""
 
-import itertools
 from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from keras_recbert.cli.arguments import given
 from keras_recbert.config import FineTuningConfig, PretrainingConfig, check_seed
 
 
@@ -79,103 +77,6 @@ def pretrain(config: Annotated[PretrainingConfig, arg(name="")]):
         f"{results['seconds'] / 60:.1f} minutes on {results['device']}. Everything is "
         f"in {config.run_dir()}/ (results.json, pretraining_curves.png, preset/)."
     )
-
-
-def pretrain_table(
-    recipes: Annotated[Positional[list[str]], arg(metavar="RECIPE [RECIPE ...]")],
-    corpus: str,
-    validation: dict[str, str] | None = None,
-    test: dict[str, str] | None = None,
-    seeds: list[int] = [0, 1, 2],  # noqa: B006
-    output_dir: str = "runs/pretraining",
-    background: bool = False,
-):
-    """Pre-trains several recipes with several seeds, and writes a table of them.
-
-    What is finished is not run again, and what was stopped is resumed: run the same
-    command again. Table and curves are written anew after each run.
-
-    Args:
-        recipes: YAML files, such as configs/pretraining/*.yaml.
-        corpus: Folder written by `recbert prepare`.
-        validation: Names of other prepared folders, such as books DIR; by default
-            those of each recipe.
-        test: Names of prepared folders that the models are scored on at the end, on
-            the whole of each.
-        seeds: Seeds of each recipe.
-        output_dir: Folder of the runs, table.md and curves.png.
-        background: Return at once; the output goes to log.txt in the folder.
-    """
-    from keras_recbert.train.pretraining_table import (
-        plan_table,
-        pretrain_table,
-    )
-    from keras_recbert.train.table_runs import run_in_background
-
-    options = {"corpus": corpus, **given(validation=validation)}
-    if background:
-        plan_table(recipes, seeds, output_dir, test, **options)
-        arguments = ["pretrain-table", *recipes, "--corpus", corpus]
-        for flag, folders in (("--validation", validation), ("--test", test)):
-            if folders is not None:
-                arguments += [flag, *itertools.chain(*folders.items())]
-        arguments += ["--seeds", *map(str, seeds), "--output-dir", output_dir]
-        _say_where(*run_in_background(arguments, output_dir))
-        return
-    table = pretrain_table(recipes, seeds, output_dir, test, **options)
-    print(f"Wrote {table} and curves.png beside it.")
-    print(table.read_text(encoding="utf-8"))
-
-
-def finetune_table(
-    recipes: Annotated[Positional[list[str]], arg(metavar="RECIPE [RECIPE ...]")],
-    data_dir: str,
-    weights: str | None = None,
-    models: list[str] | None = None,
-    seeds: list[int] = [0, 1, 2],  # noqa: B006
-    precision: str | None = None,
-    output_dir: str = "runs/finetuning",
-    background: bool = False,
-):
-    """Fine-tunes several recipes, encoders and seeds, and writes a table of them.
-
-    What is finished is not run again, and what was stopped is resumed: run the same
-    command again. The table is written anew after each run.
-
-    Args:
-        recipes: YAML files, such as configs/recipes/minilm_*.yaml.
-        data_dir: Folder with the official TSV files of GLUE.
-        weights: What all start from; by default what each recipe names.
-        models: Encoders that each recipe is run with; by default its own.
-        seeds: Seeds of each recipe and encoder.
-        precision: float32, bfloat16 or auto; by default that of each recipe.
-        output_dir: Folder of the runs, table.md and results.json.
-        background: Return at once; the output goes to log.txt in the folder.
-    """
-    from keras_recbert.train.fine_tuning_table import (
-        finetune_table,
-        plan_fine_tuning_table,
-    )
-    from keras_recbert.train.table_runs import run_in_background
-
-    options = {"data_dir": data_dir, **given(weights=weights, precision=precision)}
-    if background:
-        plan_fine_tuning_table(recipes, seeds, output_dir, models, **options)
-        arguments = ["finetune-table", *recipes, "--data-dir", data_dir]
-        for name, value in given(weights=weights, precision=precision).items():
-            arguments += [f"--{name}", value]
-        if models is not None:
-            arguments += ["--models", *models]
-        arguments += ["--seeds", *map(str, seeds), "--output-dir", output_dir]
-        _say_where(*run_in_background(arguments, output_dir))
-        return
-    table = finetune_table(recipes, seeds, output_dir, models, **options)
-    print(f"Wrote {table} and results.json beside it.")
-    print(table.read_text(encoding="utf-8"))
-
-
-def _say_where(pid, log):
-    print(f"Process {pid} is at work; its output goes to {log}. Stop: kill {pid}")
 
 
 def evaluate(

@@ -72,7 +72,7 @@ def plan_fine_tuning_table(recipes, seeds, output_dir, models=None, **options):
             twice, or a run that is there was made with other options.
         OSError: if the folder cannot be written, or something cannot be read.
     """
-    check_installed("`recbert finetune-table`", "train", "sklearn")
+    check_installed("`recbert table`", "train", "sklearn")
     recipes = [pathlib.Path(recipe) for recipe in recipes]
     check_different(recipes=[recipe.stem for recipe in recipes], seeds=seeds)
     if models is not None:
@@ -93,6 +93,13 @@ def plan_fine_tuning_table(recipes, seeds, output_dir, models=None, **options):
                     export=False,
                     **options,
                 )
+    for run, config in configs.items():
+        if not (config.data_dir or config.tfds or config.train):
+            raise ValueError(
+                f"{run}: say where the examples are: data_dir (--data-dir DIR), a "
+                "folder with GLUE's official TSV files; or train in the recipe, a "
+                "table of your own."
+            )
     _finished(configs, folder)
     return configs
 

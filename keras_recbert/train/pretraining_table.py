@@ -82,7 +82,7 @@ def plan_table(recipes, seeds, output_dir, test=None, **options):
     from keras_recbert.data.corpus import corpus_sha256, load_corpus
     from keras_recbert.train.pretraining_data import check_same_pieces
 
-    check_installed("`recbert pretrain-table`", "pretrain", "matplotlib")
+    check_installed("`recbert table`", "pretrain", "matplotlib")
     recipes = [pathlib.Path(recipe) for recipe in recipes]
     names = [recipe.stem for recipe in recipes]
     check_different(recipes=names, seeds=seeds)
@@ -92,6 +92,11 @@ def plan_table(recipes, seeds, output_dir, test=None, **options):
         dataclasses.replace(read_recipe(recipe, PretrainingConfig), **options)
         for recipe in recipes
     ]
+    if not all(config.corpus for config in shared):
+        raise ValueError(
+            "Name the corpus: corpus (--corpus DIR), a folder that `recbert prepare` "
+            "wrote."
+        )
     configs = {
         f"{name}-seed{seed}": dataclasses.replace(
             config, seed=seed, output_dir=str(folder / f"{name}-seed{seed}")

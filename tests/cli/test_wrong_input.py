@@ -54,7 +54,7 @@ def refused(inputs, tmp_path, monkeypatch, capsys):
 PREPARE = ("prepare", "@/text.txt", "--output-dir")
 LEARN = ("--vocabulary-size", "90")
 FINETUNE = ("finetune", "--data-dir", "@/glue")
-TABLE = ("pretrain-table", "@/pre.yaml", "--corpus")
+TABLE = ("table", "@/pre.yaml", "--corpus")
 EVALUATE = ("evaluate", "model.keras", "--corpora")
 BENCHMARK = ("benchmark", "swish_rnn", "--quick")
 SERVING = ("benchmark", "serving", "--weights", "@/bert", "--texts")

@@ -70,19 +70,30 @@ def command(tmp_path):
     def make(*recipes):
         paths = [str(tmp_path / f"{recipe}.yaml") for recipe in recipes]
         options = f"--data-dir {tmp_path}/glue --output-dir {tmp_path}/table"
-        return ["finetune-table", *paths, *options.split()]
+        return ["table", *paths, *options.split()]
 
     return make
 
 
 def test_wrong_input_is_told_before_anything_runs(command, tmp_path, capsys):
-    one = command("sst2")
+    one, steps = command("sst2"), str(tmp_path / "steps.yaml")
+    (tmp_path / "steps.yaml").write_text("steps: 2\nmodel: bert_tiny\n")
+    (tmp_path / "shared.yaml").write_text("model: bert_tiny\nseed: 2\n")
     for arguments, message in (
         (command("sst2", "none"), "There is no recipe .*none.yaml"),
         (command("sst2", "sst2"), "`recipes` must differ"),
         ([*one, "--seeds", "0", "0"], "`seeds` must differ"),
         ([*one, "--models", "bert_tiny", "bert_tiny"], "`models` must differ"),
         ([*one, "--seeds", "-1"], "`seed` must be from 0"),
+        ([*one, "--corpus", "c"], "`corpus` is of pre-training, and these recipes are"),
+        (
+            command("sst2", "steps"),
+            "A table is of one kind of recipe. .*steps.yaml .pr",
+        ),
+        (command("shared"), "shared.yaml: expected a recipe of `recbert finetune`"),
+        (one[:2], "sst2-bert_tiny-seed0: say where the examples are: data_dir"),
+        (["table", steps], "Name the corpus: corpus .--corpus DIR"),
+        (["table", steps, "--models", "a"], "`models` is of fine-tuning"),
         ([*one, "--precision", "half"], "`precision` must be auto or float32 or"),
     ):
         assert main(arguments) == 2

@@ -208,7 +208,7 @@ def test_what_is_finished_is_kept_and_what_failed_is_named(toy, tmp_path, capsys
 @pytest.mark.slow
 def test_in_the_background_it_can_be_stopped_and_goes_on(toy, tmp_path):
     corpus = str(toy / "corpus")
-    arguments = ["pretrain-table", str(toy / "long.yaml"), "--corpus", corpus]
+    arguments = ["table", str(toy / "long.yaml"), "--corpus", corpus]
     arguments += ["--seeds", "0", "--output-dir", str(tmp_path)]
     run = tmp_path / "long-seed0" / "checkpoints"
 

@@ -1,0 +1,117 @@
+"""The command that runs recipes side by side: table."""
+
+import itertools
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+from keras_recbert.cli.arguments import given
+from keras_recbert.config import PretrainingConfig, recipe_class
+
+
+def table(
+    recipes: Annotated[Positional[list[str]], arg(metavar="RECIPE [RECIPE ...]")],
+    corpus: str | None = None,
+    validation: dict[str, str] | None = None,
+    test: dict[str, str] | None = None,
+    data_dir: str | None = None,
+    models: list[str] | None = None,
+    weights: str | None = None,
+    precision: str | None = None,
+    seeds: list[int] = [0, 1, 2],  # noqa: B006
+    output_dir: str | None = None,
+    background: bool = False,
+):
+    """Runs several recipes with several seeds, and writes a table of them.
+
+    The recipes are all of `recbert finetune`, or all of `recbert pretrain`. What is
+    finished is not run again, and what was stopped is resumed: run the same command
+    again. The table is written anew after each run.
+
+    Args:
+        recipes: YAML files, such as configs/recipes/minilm_*.yaml.
+        corpus: Of pre-training: folder written by `recbert prepare`.
+        validation: Of pre-training: names of other prepared folders, such as books
+            DIR; by default those of each recipe.
+        test: Of pre-training: names of prepared folders that the models are scored on
+            at the end, on the whole of each.
+        data_dir: Of fine-tuning: folder with the official TSV files of GLUE; by
+            default what each recipe names.
+        models: Of fine-tuning: encoders that each recipe is run with; by default its
+            own.
+        weights: What all start from; by default what each recipe names.
+        precision: float32, bfloat16 or auto; by default that of each recipe.
+        seeds: Seeds of each recipe.
+        output_dir: Folder of the runs and table.md; by default runs/pretraining or
+            runs/finetuning.
+        background: Return at once; the output goes to log.txt in the folder.
+    """
+    from keras_recbert.train.table_runs import run_in_background
+
+    own = {
+        "pre-training": {"corpus": corpus, "validation": validation, "test": test},
+        "fine-tuning": {"data_dir": data_dir, "models": models},
+    }
+    shared = given(weights=weights, precision=precision)
+    kind = _kind(recipes, own)
+    options = {**given(**own[kind]), **shared}
+    output_dir = output_dir or f"runs/{kind.replace('-', '')}"
+    if kind == "pre-training":
+        from keras_recbert.train.pretraining_table import plan_table as plan
+        from keras_recbert.train.pretraining_table import pretrain_table as run
+
+        beside = "curves.png"
+    else:
+        from keras_recbert.train.fine_tuning_table import finetune_table as run
+        from keras_recbert.train.fine_tuning_table import (
+            plan_fine_tuning_table as plan,
+        )
+
+        beside = "results.json"
+    if background:
+        plan(recipes, seeds, output_dir, **options)
+        arguments = ["table", *recipes]
+        for name, value in options.items():
+            arguments += [f"--{name.replace('_', '-')}", *_words(value)]
+        arguments += ["--seeds", *map(str, seeds), "--output-dir", output_dir]
+        pid, log = run_in_background(arguments, output_dir)
+        print(f"Process {pid} is at work; its output goes to {log}. Stop: kill {pid}")
+        return
+    written = run(recipes, seeds, output_dir, **options)
+    print(f"Wrote {written} and {beside} beside it.")
+    print(written.read_text(encoding="utf-8"))
+
+
+def _kind(recipes, own):
+    """What the recipes are of; refuses options of the other kind.
+
+    Args:
+        recipes: list of paths.
+        own: dict of a kind to its options, of which some are not None.
+    """
+    kinds = {
+        recipe: "pre-training"
+        if recipe_class(recipe) is PretrainingConfig
+        else "fine-tuning"
+        for recipe in recipes
+    }
+    if len(set(kinds.values())) > 1:
+        named = ", ".join(f"{recipe} ({kind})" for recipe, kind in kinds.items())
+        raise ValueError(
+            f"A table is of one kind of recipe. Received: {named}. Make one of each."
+        )
+    (kind,) = set(kinds.values())
+    for other in own.keys() - {kind}:
+        for name, value in given(**own[other]).items():
+            raise ValueError(
+                f"`{name}` is of {other}, and these recipes are of {kind}. Received: "
+                f"{name}={value!r}. Leave --{name.replace('_', '-')} out."
+            )
+    return kind
+
+
+def _words(value):
+    """The words of a flag."""
+    if isinstance(value, dict):
+        return itertools.chain(*value.items())
+    return value if isinstance(value, list) else [value]
