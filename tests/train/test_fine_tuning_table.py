@@ -88,7 +88,7 @@ def test_wrong_input_is_told_before_anything_runs(command, tmp_path, capsys):
         ([*one, "--corpus", "c"], "`corpus` is of pre-training, and these recipes are"),
         (
             command("sst2", "steps"),
-            "A table is of one kind of recipe. .*steps.yaml .pr",
+            "A table is of one kind of recipe. .*steps.yaml",
         ),
         (command("shared"), "shared.yaml: expected a recipe of `recbert finetune`"),
         (one[:2], "sst2-bert_tiny-seed0: say where the examples are: data_dir"),
