@@ -18,8 +18,11 @@ CORE = [
     "lazy_loader>=0.4,<1",  # imports on first use
     "tyro>=1.0,<2",  # command line
     "PyYAML>=6,<7",  # recipe files
+    "tqdm>=4.66,<5",  # progress of predictions
 ]
+TABLES = ["pandas>=2.2,<4", "pyarrow>=17"]  # a user's own CSV, JSON lines, Parquet
 TRAIN = [
+    *TABLES,
     "scikit-learn>=1.5,<2",  # GLUE scores, the bag-of-words baseline
     "scipy>=1.13,<2",  # Pearson, Spearman
     "matplotlib>=3.9,<4",  # learning curves
@@ -66,6 +69,7 @@ setup(
     packages=find_packages(include=["keras_recbert", "keras_recbert.*"]),
     install_requires=CORE,
     extras_require={
+        "tables": TABLES,
         "train": TRAIN,
         "data": DATA,
         "prepare": PREPARE,
