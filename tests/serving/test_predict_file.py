@@ -1,7 +1,9 @@
 import csv
+import io
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -92,6 +94,18 @@ def test_each_row_comes_out_with_its_answer(predict, capsys):
     first, last = err.splitlines()  # no bar, as this is no terminal
     assert first == "Predicting in.csv: 3 rows, texts in text."
     assert last.startswith("Wrote out.csv: 3 rows; 0 s, ")
+
+
+def test_a_terminal_gets_a_progress_bar(predict, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    predict(many_rows(), predictor=Lengths(seconds=0.005))
+    shown = sys.stderr.getvalue()
+    assert "Checking in.csv: " in shown
+    assert re.search(r"%\|.*\d/700 \[.*rows/s\]", shown)
 
 
 def test_json_lines_keep_their_values(predict):
