@@ -43,7 +43,15 @@ ARROWS = {
     },
     # What is read and written of a model, above the models.
     "convert": {"blocks", "core", "folders", "tasks", "text", *MODELS},
-    "serving": {"folders", "keras_backend", "os_errors", "text", *MODELS},
+    "serving": {
+        "extras",
+        "folders",
+        "keras_backend",
+        "lines",
+        "os_errors",
+        "text",
+        *MODELS,
+    },
     "builder": {
         "blocks",
         "convert",
