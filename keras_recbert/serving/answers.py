@@ -3,11 +3,14 @@
 import dataclasses
 from collections.abc import Callable
 
+import numpy as np
 import tensorflow as tf
 
 from keras_recbert.ops.implementation import portable_graphs
 from keras_recbert.serving.savedmodel import TEXTS, read_savedmodel
 from keras_recbert.text.string_tensor import to_string_tensor
+
+SEPARATOR = "|"  # of several labels
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,8 +26,7 @@ class Predictor:
         columns: list of `num_texts` lists of str.
 
     Returns:
-        List of tuples, one an example: the label and its probability; of a regressor
-        None and the score.
+        List of tuples, one an example, see `labels_and_scores`.
     """
 
     function: Callable
@@ -37,11 +39,39 @@ class Predictor:
                 for name, column in zip(TEXTS, columns, strict=False)
             }
         )
-        scores = outputs["scores"].numpy().astype(float)
-        if "label" not in outputs:
-            return [(None, score) for score in scores.tolist()]
-        labels = [label.decode("utf-8") for label in outputs["label"].numpy()]
+        if "scores" not in outputs:
+            raise ValueError(
+                "A file needs a model that answers `scores`. This one answers: "
+                f"{', '.join(outputs)}."
+            )
+        return labels_and_scores({k: v.numpy() for k, v in outputs.items()})
+
+
+def labels_and_scores(outputs):
+    """The answer to each example in two values.
+
+    Args:
+        outputs: dict of arrays, a row an example: `scores`, and of a classifier
+            `label`, of several labels `has_label` and `label_names`.
+
+    Returns:
+        List of tuples: the label and its probability; several labels with | between
+        them, and the probability of the decision that was least sure; of a regressor
+        None and the score.
+    """
+    scores = outputs["scores"].astype(float)
+    if "has_label" in outputs:
+        rows = zip(outputs["label_names"], outputs["has_label"], strict=True)
+        labels = [
+            SEPARATOR.join(name.decode("utf-8") for name in names[has])
+            for names, has in rows
+        ]
+        sure = np.maximum(scores, 1.0 - scores).min(axis=1)
+        return list(zip(labels, sure.tolist(), strict=True))
+    if "label" in outputs:
+        labels = [label.decode("utf-8") for label in outputs["label"]]
         return list(zip(labels, scores.max(axis=1).tolist(), strict=True))
+    return [(None, score) for score in scores.tolist()]
 
 
 def savedmodel_predictor(path):
@@ -113,19 +143,38 @@ def format_answers(rows, outputs):
 
     Args:
         rows: iterable of tuples of one or two str.
-        outputs: dict of `scores` and, of a classifier, `label`: one an example.
+        outputs: dict of what a head answers, such as `scores` and `label`: sequences
+            with a value an example.
 
     Returns:
         List of str.
     """
     lines = []
-    for row, index in zip(rows, range(len(outputs["scores"])), strict=True):
-        score = outputs["scores"][index]
-        answer = f"{score:8.3f}" if "label" not in outputs else None
-        if answer is None:
-            label = outputs["label"][index]
-            label = label.decode("utf-8") if isinstance(label, bytes) else label
-            answer = f"{label:>14} {100 * max(score):5.1f} %"
+    for row, *values in zip(rows, *outputs.values(), strict=True):
+        answer = _in_words(dict(zip(outputs, values, strict=True)))
         texts = " | ".join(" ".join(text.splitlines()) for text in row)
         lines.append(f"{answer}  {texts}")
     return lines
+
+
+def _in_words(answer):
+    """The answer to one example: a label or labels with probabilities, or a score."""
+    if "label" in answer:
+        return f"{_text(answer['label']):>14} {100 * max(answer['scores']):5.1f} %"
+    if "has_label" in answer:
+        names = map(_text, answer["label_names"])
+        found = [
+            f"{name} {100 * score:.1f} %"
+            for name, has, score in zip(
+                names, answer["has_label"], answer["scores"], strict=True
+            )
+            if has
+        ]
+        return f"{', '.join(found) or 'no label':>20}"
+    if set(answer) == {"scores"}:
+        return f"{answer['scores']:8.3f}"
+    return ", ".join(f"{name} {_text(value)}" for name, value in answer.items())
+
+
+def _text(value):
+    return value.decode("utf-8") if isinstance(value, bytes) else value

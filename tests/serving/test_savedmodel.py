@@ -548,3 +548,13 @@ def test_answers_are_one_line_each():
         "          gr\u00fcn  75.0 %  A film"
     ]
     assert format_answers([("a", "b")], {"scores": [1.5]}) == ["   1.500  a | b"]
+    several = {
+        "scores": [[0.9, 0.25, 0.5], [0.1, 0.0, 0.0]],
+        "label_names": 2 * [[b"war", b"opera", b"long"]],
+        "has_label": [[True, False, True], 3 * [False]],
+    }
+    assert format_answers([("a",), ("b",)], several) == [
+        "war 90.0 %, long 50.0 %  a",
+        "            no label  b",
+    ]
+    assert format_answers([("a",)], {"rank": [3]}) == ["rank 3  a"]

@@ -63,6 +63,15 @@ def test_the_command(tables, monkeypatch, capsys):
     )
     micro = f1_score(targets, logits >= 0, average="micro", zero_division=0)
     assert scores["test_micro_f1"] == pytest.approx(micro)
+    argv = "predict run/model.keras --input test.csv --output out.csv --text-column"
+    assert main([*argv.split(), "review"]) == 0
+    with (tables / "out.csv").open(newline="") as file:
+        again = list(csv.DictReader(file))
+    assert [row["prediction"] for row in again] == [
+        row["prediction"].replace(";", "|") for row in found
+    ]
+    for a, b in zip(again, found, strict=True):
+        assert float(a["score"]) == pytest.approx(float(b["score"]), abs=1e-5)
     report = (tables / "run" / "report_test.md").read_text()
     assert "| label | precision | recall | F1 | support |" in report
 
