@@ -84,6 +84,7 @@ def build(name, task=None, weights=None, **overrides):
 
     task_arguments, sizes = split_arguments(task, overrides)
     if task == "pretrainer":
+        _check_pretrained(card)
         num_layers = _sizes(card, checkpoint)["num_layers"]
         sizes |= _levels(task_arguments, {"num_layers": num_layers, **sizes})
     head_too = False
@@ -143,7 +144,7 @@ def load(path):
     from keras_recbert.convert.warm_start import load_weights
 
     checkpoint = open_checkpoint(path)
-    backbone = _classes()["RecBertBackbone"](**checkpoint.sizes, name="bert")
+    backbone = _encoder_class("RecBertBackbone")(**checkpoint.sizes, name="bert")
     backbone.weights_report = load_weights(backbone, checkpoint)
     backbone.started_from = _started_from(backbone, checkpoint)
     preprocessor = None
@@ -241,11 +242,10 @@ def explain(model, **overrides):
         ValueError, FileNotFoundError: as `build` and `load`.
     """
     require_tensorflow()
-    from keras_recbert.models.backbone import RecBertBackbone
     from keras_recbert.models.explain import explain as explain_encoder
 
-    arguments = encoder_arguments(model, **overrides)
-    return _unfilled(lambda: explain_encoder(RecBertBackbone(**arguments)))
+    cls, arguments = _encoder_and_arguments(model, overrides)
+    return _unfilled(lambda: explain_encoder(_encoder_class(cls)(**arguments)))
 
 
 def encoder_arguments(model, **overrides):
@@ -255,33 +255,40 @@ def encoder_arguments(model, **overrides):
         model, overrides: as for `explain`.
 
     Returns:
-        dict, for `RecBertBackbone`.
+        dict, for the class of the encoder.
     """
+    return _encoder_and_arguments(model, overrides)[1]
+
+
+def _encoder_and_arguments(model, overrides):
+    """Name of the class of an encoder, and its arguments."""
     is_file = str(model).endswith(".keras")
     if model not in list_models() and (is_file or os.path.exists(model)):
-        from keras_recbert.blocks import get_block
         from keras_recbert.convert.open_checkpoint import is_preset, open_checkpoint
-        from keras_recbert.models.backbone import SHARED_ARGUMENTS
 
         if is_file:
             loaded = load(model)
-            arguments = getattr(loaded, "backbone", loaded).get_config()
+            encoder = getattr(loaded, "backbone", loaded)
+            cls, arguments = type(encoder).__name__, encoder.get_config()
         elif is_preset(model):
             from keras_recbert.convert.preset import read_preset
 
-            arguments = read_preset(model).encoder_arguments
+            preset = read_preset(model)
+            cls, arguments = preset.encoder_class, preset.encoder_arguments
         else:
-            arguments = {"name": "bert", **open_checkpoint(model).sizes}
-        own = get_block(arguments.get("block", "transformer")).arguments
-        check_arguments(model, overrides, (*SHARED_ARGUMENTS, *own, "dtype"))
-        return {**arguments, **overrides}
+            cls = "RecBertBackbone"
+            sizes = {"block": "transformer", **open_checkpoint(model).sizes}
+            arguments = {"name": "bert", **sizes}
+        valid = _encoder_class(cls).arguments(arguments)
+        check_arguments(model, overrides, (*valid, "dtype"))
+        return cls, {**arguments, **overrides}
     try:
         card = get_card(model)
     except ValueError as error:
         raise ValueError(
             f"{error} There is no file or folder {model} either."
         ) from None
-    return _arguments(card, overrides, None)
+    return card.encoder, _arguments(card, overrides, None)
 
 
 def _unfilled(function):
@@ -302,25 +309,34 @@ def _unfilled(function):
 
 def _classes():
     """The classes a preset may name."""
-    from keras_recbert.models.backbone import RecBertBackbone
+    from keras_recbert.models import backbone  # noqa: F401  registers its class
+    from keras_recbert.models.encoder import get_encoder, list_encoders
     from keras_recbert.tasks.text_classifier import TextClassifier
     from keras_recbert.tasks.text_model import TextModel
     from keras_recbert.tasks.text_regressor import TextRegressor
 
-    classes = (RecBertBackbone, TextClassifier, TextModel, TextRegressor)
+    encoders = map(get_encoder, list_encoders())
+    classes = (*encoders, TextClassifier, TextModel, TextRegressor)
     return {cls.__name__: cls for cls in classes}
 
 
 def _build_backbone(card, overrides, checkpoint=None):
-    from keras_recbert.models.backbone import RecBertBackbone
-
-    backbone = RecBertBackbone(**_arguments(card, overrides, checkpoint))
+    arguments = _arguments(card, overrides, checkpoint)
+    backbone = _encoder_class(card.encoder)(**arguments)
     if checkpoint is not None:
         from keras_recbert.convert.warm_start import load_weights
 
         backbone.weights_report = load_weights(backbone, checkpoint)
         backbone.started_from = _started_from(backbone, checkpoint)
     return backbone
+
+
+def _encoder_class(name):
+    """The class of encoder of a name."""
+    from keras_recbert.models import backbone  # noqa: F401  registers its class
+    from keras_recbert.models.encoder import get_encoder
+
+    return get_encoder(name)
 
 
 def _started_from(backbone, checkpoint):
@@ -335,11 +351,18 @@ def _started_from(backbone, checkpoint):
 def _arguments(card, overrides, checkpoint):
     """Arguments of the encoder, checked to fit the checkpoint."""
     from keras_recbert.blocks import complete_config, get_block
-    from keras_recbert.models.backbone import SHARED_ARGUMENTS
 
-    own = get_block(card.sizes["block"]).arguments
-    valid = (*SHARED_ARGUMENTS, *own)
+    valid = _encoder_class(card.encoder).arguments(card.sizes)
     check_arguments(f"{card.name!r}", overrides, (*valid, "dtype"))
+    if card.encoder != "RecBertBackbone":
+        if checkpoint is not None:
+            raise ValueError(
+                f"`weights` start encoders of BERT's frame. {card.name!r} is a "
+                f"{card.encoder}. Received: {checkpoint.path}. `keras_recbert.load` "
+                "gives a saved model back."
+            )
+        return {**card.sizes, "name": card.name, **overrides}
+    own = get_block(card.sizes["block"]).arguments
     sizes = _sizes(card, checkpoint)
     if overrides.get("hidden_dim", sizes["hidden_dim"]) != sizes["hidden_dim"]:
         # These follow the width unless they are named too.
@@ -374,9 +397,16 @@ def _sizes(card, checkpoint):
 
 def _open_sizes(checkpoint):
     """What no name of the zoo fixes, as the checkpoint has it."""
-
     names = ("vocabulary_size", "max_sequence_length", "num_segments", *LEVELS)
     return {n: checkpoint.sizes[n] for n in names if n in checkpoint.sizes}
+
+
+def _check_pretrained(card):
+    if card.encoder != "RecBertBackbone":
+        raise ValueError(
+            "A pretrainer's heads read encoders of BERT's frame. Received: "
+            f"{card.name!r}, a {card.encoder}."
+        )
 
 
 def _levels(task_arguments, sizes):

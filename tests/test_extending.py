@@ -13,14 +13,20 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from harness import run_model_contract, token_batch
-from toy_texts import reviews, tiny_model, write_corpus, write_glue_task
+from toy_texts import (
+    VOCABULARY,
+    reviews,
+    tiny_model,
+    write_corpus,
+    write_glue_task,
+)
 
 import keras_recbert
 from keras_recbert.blocks import BlockKind, block_kind, get_block, register_block
 from keras_recbert.cli import main
 from keras_recbert.cli.extensions import VARIABLE
 from keras_recbert.heads import head
-from keras_recbert.models import registry
+from keras_recbert.models import encoder, registry
 
 DOCS = pathlib.Path(__file__).parents[1] / "docs" / "extending.md"
 SIZES = {"hidden_dim": 16, "num_layers": 1}
@@ -42,7 +48,7 @@ def imported(file):
 
     Other tests count what is registered.
     """
-    registries = [registry._CARDS, block_kind._KINDS, head._HEADS]
+    registries = [registry._CARDS, block_kind._KINDS, head._HEADS, encoder._ENCODERS]
     before = [dict(one) for one in registries]
     sys.path.insert(0, str(file.parent))
     try:
@@ -164,6 +170,59 @@ def test_a_head_of_ones_own_in_every_form_of_a_model(tmp_path):
     assert np.mean(answer == found) > 0.95  # a logit of nearly 0 may fall either way
     with pytest.raises(ValueError, match="import the module that adds it"):
         keras_recbert.load(tmp_path / "preset")
+
+
+def test_an_encoder_of_ones_own_in_every_form_of_a_model(tmp_path):
+    texts, labels = reviews()
+    with imported(write_example("my_encoders.py", tmp_path)):
+        arguments = {"units": 6, "vocabulary": VOCABULARY, "dropout": 0.0}
+        for options in ({}, {"freeze": "embeddings"}, {"layerwise_decay": 0.5}):
+            model = keras_recbert.build(
+                "bilstm_tiny", task="classifier", **arguments, **options
+            )
+            table = model.backbone.embeddings.embeddings.numpy()
+            model.fit(texts, labels, epochs=2, verbose=0)
+            moved = np.any(model.backbone.embeddings.embeddings.numpy() != table)
+            assert moved != (options.get("freeze") == "embeddings")
+        expected = model.predict(texts, verbose=0)
+        # A text alone, and beside longer ones.
+        alone = model.predict(texts[:1], verbose=0)
+        np.testing.assert_allclose(alone, expected[:1], atol=1e-6)
+        model.save(tmp_path / "model.keras")
+        model.save_preset(tmp_path / "preset")
+        for path in ("model.keras", "preset"):
+            again = keras_recbert.load(tmp_path / path)
+            np.testing.assert_array_equal(again.predict(texts, verbose=0), expected)
+        model.export_savedmodel(tmp_path / "served")
+        explained = str(keras_recbert.explain(tmp_path / "preset"))
+        assert explained == str(keras_recbert.explain("bilstm_tiny", units=6)).replace(
+            "bilstm_tiny", model.backbone.name
+        )
+        assert "1 blocks, 12 wide" in explained and "bidirectional LSTM" in explained
+        assert keras_recbert.count_parameters("bilstm_tiny", units=6) > 30522 * 6
+        with pytest.raises(ValueError, match="'unit'.*Did you mean 'units'"):
+            keras_recbert.build("bilstm_tiny", unit=3)
+        with pytest.raises(
+            ValueError, match="`weights` start encoders of BERT's frame"
+        ):
+            keras_recbert.build("bilstm_tiny", weights=tmp_path / "preset")
+        with pytest.raises(ValueError, match="heads read encoders of BERT's frame"):
+            keras_recbert.build("bilstm_tiny", task="pretrainer")
+    with pytest.raises(ValueError, match="import the module that adds it"):
+        keras_recbert.load(tmp_path / "preset")
+
+
+@pytest.mark.slow
+def test_the_command_line_trains_an_encoder_that_it_imports(tmp_path):
+    file = write_example("my_encoders.py", tmp_path)
+    write_glue_task(tmp_path / "glue", "sst2")
+    finetune = ["finetune", "--model", "bilstm_tiny", "--overrides", "units", "8"]
+    finetune += ["--data-dir", tmp_path / "glue", "--task", "sst2", "--epochs", "1"]
+    finetune += ["--output-dir", tmp_path / "run"]
+    status, printed = recbert("--import", file, *finetune)
+    assert status == 0, printed
+    status, printed = recbert("predict", tmp_path / "run" / "savedmodel", "a film")
+    assert status == 0, printed
 
 
 def test_a_file_that_cannot_be_imported_is_named(tmp_path, capsys, monkeypatch):

@@ -54,6 +54,11 @@ class Preset:
         """Arguments of the encoder."""
         return (self.config["backbone"] or self.config)["arguments"]
 
+    @property
+    def encoder_class(self):
+        """Name of the class of the encoder."""
+        return (self.config["backbone"] or self.config)["class"]
+
 
 def write_preset(
     model, directory, metrics=None, source=None, license=None, overwrite=False
@@ -170,7 +175,8 @@ def load_preset(directory, classes):
         if described is not None and described["class"] not in classes:
             raise CheckpointError(
                 f"{file}: the class must be one of {', '.join(map(repr, classes))}. "
-                f"It is {described['class']!r}."
+                f"It is {described['class']!r}. If it is an encoder of your own, "
+                "import the module that adds it before you load."
             )
     try:
         preprocessor = _make_text_front(preset.config["text_front"], preset.path)

@@ -3,13 +3,14 @@
 import keras
 from keras import ops
 
-from keras_recbert.blocks import get_block
+from keras_recbert.blocks import get_block, list_blocks
 from keras_recbert.layers.bert_embeddings import BertEmbeddings
 from keras_recbert.layers.common import bert_initializer, check_positive, check_rate
 from keras_recbert.layers.concatenate_sentence import ConcatenateSentence
+from keras_recbert.models.encoder import Encoder, register_encoder
 from keras_recbert.models.encoder_names import LEVELS
 from keras_recbert.models.gradient_checkpointing import checkpoint_gradients
-from keras_recbert.models.memory_estimate import check_weights
+from keras_recbert.models.memory_estimate import activations_at_least, check_weights
 from keras_recbert.ops.implementation import check_implementation
 
 SHARED_ARGUMENTS = (
@@ -26,8 +27,9 @@ SHARED_ARGUMENTS = (
 CONCATENATIONS = (None, "cls", "next_sentence")
 
 
+@register_encoder
 @keras.saving.register_keras_serializable("keras_recbert")
-class RecBertBackbone(keras.Model):
+class RecBertBackbone(Encoder):
     """A BERT encoder whose blocks may be recurrent.
 
     Embeddings, `num_layers` blocks of one kind, and BERT's pooler: `tanh(h W + b)`
@@ -212,28 +214,6 @@ class RecBertBackbone(keras.Model):
         self.next_sentence_head = next_sentence_head
         self.config = config
         self.policy = policy
-        self.weights_report = None  # `build(weights=...)` says here what it loaded
-        self.started_from = None  # None (random weights), "preset" or "bert"
-        self.preprocessor = None
-
-    @property
-    def preprocessor(self):
-        """`TextPreprocessor` of the encoder's vocabulary, or None."""
-        return self._preprocessor
-
-    @preprocessor.setter
-    def preprocessor(self, preprocessor):
-        # Past Keras, which would take it for a layer of the graph.
-        object.__setattr__(self, "_preprocessor", preprocessor)
-
-    def save_preset(self, directory, metrics=None, overwrite=False, **card):
-        """Writes the encoder into a folder for `keras_recbert.load`.
-
-        See `keras_recbert.convert.preset.write_preset`.
-        """
-        from keras_recbert.convert.preset import write_preset
-
-        write_preset(self, directory, metrics, overwrite=overwrite, **card)
 
     def save_huggingface(self, directory, overwrite=False):
         """Writes a plain BERT into a folder that Hugging Face's `transformers` loads.
@@ -247,41 +227,19 @@ class RecBertBackbone(keras.Model):
 
         write_huggingface(self, directory, self.preprocessor, overwrite)
 
-    def layers_beside(self, *outputs):
-        """Layers that some outputs do not read, so that training on these leaves them.
+    @classmethod
+    def arguments(cls, sizes=None):
+        """Names of the arguments; by default with those of every kind of block."""
+        kinds = list_blocks() if sizes is None else [sizes["block"]]
+        own = [name for kind in kinds for name in get_block(kind).arguments]
+        return tuple(dict.fromkeys((*SHARED_ARGUMENTS, *own)))
 
-        Args:
-            *outputs: tensors of `output`, such as `encoder.output["pooled_output"]`.
-
-        Returns:
-            list of layers.
-        """
-        read = keras.Model(self.input, list(outputs)).layers
-        return [layer for layer in self.layers if layer not in read]
+    def activations_at_least(self, num_tokens, num_pairs):
+        return activations_at_least(self.config, num_tokens, num_pairs)
 
     @property
     def hidden_dim(self):
         return self.config["hidden_dim"]
-
-    @property
-    def sequence_dim(self):
-        """Width of `sequence_output`."""
-        return self.output["sequence_output"].shape[-1]
-
-    @property
-    def max_sequence_length(self):
-        return self.config["max_sequence_length"]
-
-    def get_config(self):
-        return {
-            **self.config,
-            "name": self.name,
-            "dtype": keras.dtype_policies.serialize(self.policy),
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**config)
 
 
 @keras.saving.register_keras_serializable("keras_recbert")

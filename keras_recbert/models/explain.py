@@ -27,24 +27,28 @@ class Explanation:
     Args:
         name: str. Name of the encoder.
         config: dict. Its arguments.
+        num_blocks, width: int. Number of blocks, and width of their outputs.
         precision: str. Its dtype policy.
         rows: list of `Row`.
     """
 
     name: str
     config: dict
+    num_blocks: int
+    width: int
     precision: str
     rows: list
 
     def __str__(self):
         config = self.config
         devices = " and ".join(("CPU", *accelerators()))
+        kind = f" of kind {config['block']}" if "block" in config else ""
+        implementation = config.get("implementation", NOTHING)
         lines = [
-            f"{self.name}: {config['num_layers']} blocks of kind {config['block']}, "
-            f"{config['hidden_dim']} wide, {self.precision}, "
-            f"implementation={config['implementation']}, on {devices}."
+            f"{self.name}: {self.num_blocks} blocks{kind}, {self.width} wide, "
+            f"{self.precision}, implementation={implementation}, on {devices}."
         ]
-        if config["gradient_checkpointing"]:
+        if config.get("gradient_checkpointing"):
             lines.append("Training runs each block twice (gradient_checkpointing).")
         cells = [TITLES] + [
             (
@@ -111,4 +115,11 @@ def explain(encoder):
                 reason,
             )
         )
-    return Explanation(encoder.name, encoder.config, encoder.policy.name, rows)
+    return Explanation(
+        encoder.name,
+        encoder.config,
+        len(encoder.blocks),
+        encoder.config.get("hidden_dim", encoder.sequence_dim),
+        encoder.policy.name,
+        rows,
+    )

@@ -134,9 +134,8 @@ def check_step(model, num_tokens, num_pairs, num_slots=2):
     Raises:
         ValueError: if it does not.
     """
-    config = model.backbone.config
     compute = _size_of(model.backbone.policy.compute_dtype)
-    activations = activations_at_least(config, num_tokens, num_pairs) * compute
+    activations = model.backbone.activations_at_least(num_tokens, num_pairs) * compute
     optimizer = num_slots * sum(map(_nbytes, model.trainable_weights))
     check_fits(
         activations + optimizer,

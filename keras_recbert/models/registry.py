@@ -12,7 +12,7 @@ class ModelCard:
 
     Attributes:
         name: str. Name for `keras_recbert.build`.
-        sizes: dict. Arguments of `RecBertBackbone`.
+        sizes: dict. Arguments of the encoder.
         paper: str. Where the architecture is described.
         table: str. Section or table row that gives these sizes.
         num_parameters: int or None. Exact number of parameters, pooler included.
@@ -21,6 +21,7 @@ class ModelCard:
         measured: dict. Dev scores of this project's own runs from a checkpoint, by the
             same names, in percent; docs/results.md says seeds and device.
         note: str. Choices the paper leaves open.
+        encoder: str. Name of the class of the encoder.
     """
 
     name: str
@@ -32,6 +33,7 @@ class ModelCard:
     targets: dict = dataclasses.field(default_factory=dict)
     measured: dict = dataclasses.field(default_factory=dict)
     note: str = ""
+    encoder: str = "RecBertBackbone"
 
 
 _CARDS: dict[str, ModelCard] = {}

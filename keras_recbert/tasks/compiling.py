@@ -24,7 +24,7 @@ def compiling_pays(encoder, batch_size, lengths):
     config = encoder.config
     sizes = ("hidden_dim", "intermediate_dim", "recurrent_dim")
     width = max(config.get(size, 0) for size in sizes)
-    if choose(config["implementation"], width)[0] != "xla":
+    if choose(config.get("implementation", "loop"), width)[0] != "xla":
         return False
     states = batch_size * sum(lengths) * encoder.hidden_dim * len(encoder.blocks)
     saved = SECONDS_SAVED * states

@@ -2,11 +2,11 @@
 
 import keras
 
-from keras_recbert.blocks import get_block, list_blocks
 from keras_recbert.core.names import check_arguments
 from keras_recbert.heads import Head, get_head
 from keras_recbert.layers.mean_pooling import MeanPooling
-from keras_recbert.models.backbone import SHARED_ARGUMENTS, RecBertBackbone
+from keras_recbert.models import backbone as _  # noqa: F401  registers its class
+from keras_recbert.models.encoder import Encoder, get_encoder, list_encoders
 from keras_recbert.ops.implementation import portable_graphs
 from keras_recbert.tasks.fine_tuned_model import FineTunedModel
 from keras_recbert.tasks.fine_tuning_defaults import fine_tuning_defaults
@@ -96,10 +96,10 @@ class TextModel(FineTunedModel):
         layerwise_decay=None,
         name="text_model",
     ):
-        if not isinstance(backbone, RecBertBackbone):
+        if not isinstance(backbone, Encoder):
             raise ValueError(
-                "`backbone` must be a RecBertBackbone, as `keras_recbert.build(name)` "
-                f"returns it. Received: {type(backbone).__name__}."
+                "`backbone` must be an Encoder, as `keras_recbert.build(name)` returns "
+                f"it. Received: {type(backbone).__name__}."
             )
         if preprocessor is not None:
             check_front(preprocessor, backbone)
@@ -274,10 +274,10 @@ def split_arguments(what, own, arguments):
     Raises:
         ValueError: for a keyword that is neither; names the nearest one.
     """
-    # Of any encoder; the encoder refuses those that its blocks do not take.
-    sizes = [*SHARED_ARGUMENTS, "dtype"]
-    for block in list_blocks():
-        sizes += get_block(block).arguments
+    # Of any encoder; the encoder refuses those that it does not take.
+    sizes = ["dtype"]
+    for name in list_encoders():
+        sizes += get_encoder(name).arguments()
     check_arguments(what, arguments, dict.fromkeys((*own, *sizes)))
     mine = {k: v for k, v in arguments.items() if k in own}
     return mine, {k: v for k, v in arguments.items() if k not in own}

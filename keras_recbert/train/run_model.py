@@ -23,10 +23,11 @@ def build_model(config, task, vocabulary, precision):
         "freeze": config.freeze,
         "lora_rank": config.lora_rank,
         "layerwise_decay": config.layerwise_decay,
-        "gradient_checkpointing": config.gradient_checkpointing,
         "dtype": precision.policy,
         **config.overrides,
     }
+    if config.gradient_checkpointing:
+        arguments["gradient_checkpointing"] = True
     if config.learning_rate is not None:
         arguments["learning_rate"] = config.learning_rate
     if config.lowercase is not None:

@@ -1,0 +1,149 @@
+"""What a task needs of an encoder, and which kinds of encoder there are."""
+
+import inspect
+
+import keras
+
+from keras_recbert.core.names import UnknownNameError
+
+
+class Encoder(keras.Model):
+    """From packed ids to a row for each text and each token.
+
+    Subclass it as a functional model, and decorate the subclass with
+    `register_encoder` and `keras.saving.register_keras_serializable`. A `ModelCard`
+    with `encoder="..."` gives it a name; tasks, files, presets and SavedModels follow.
+
+    Inputs, a dict of int32 `(batch_size, sequence_length)`: `token_ids`,
+    `segment_ids`, `padding_mask` (1 = token).
+
+    Outputs, a dict: `pooled_output`, float `(batch_size, dim)`, and
+    `sequence_output`, float `(batch_size, sequence_length, dim)`.
+
+    A subclass sets, once `super().__init__` has run:
+        config: dict. Arguments of its constructor, but for `name` and `dtype`; with
+            `vocabulary_size`, `max_sequence_length` and `dropout` in it.
+        policy: `keras.DTypePolicy`.
+        embeddings: layer at the bottom.
+        blocks: list of layers above it, from the bottom up: for `freeze`,
+            `layerwise_decay` and LoRA.
+
+    Attributes:
+        weights_report: what `build(weights=...)` loaded, or None.
+        started_from: None (random weights), `"preset"` or `"bert"`.
+    """
+
+    weights_report = None
+    started_from = None
+
+    @classmethod
+    def arguments(cls, sizes=None):
+        """Names of the arguments of the constructor, but for `name` and `dtype`.
+
+        Args:
+            sizes: dict, some of the arguments, where others depend on them; None for
+                all that any encoder of this class takes.
+
+        Returns:
+            tuple of str.
+        """
+        names = inspect.signature(cls).parameters
+        return tuple(name for name in names if name not in ("name", "dtype"))
+
+    @property
+    def preprocessor(self):
+        """`TextPreprocessor` of the encoder's vocabulary, or None."""
+        return getattr(self, "_preprocessor", None)
+
+    @preprocessor.setter
+    def preprocessor(self, preprocessor):
+        # Past Keras, which would take it for a layer of the graph.
+        object.__setattr__(self, "_preprocessor", preprocessor)
+
+    def save_preset(self, directory, metrics=None, overwrite=False, **card):
+        """Writes the encoder into a folder for `keras_recbert.load`.
+
+        See `keras_recbert.convert.preset.write_preset`.
+        """
+        from keras_recbert.convert.preset import write_preset
+
+        write_preset(self, directory, metrics, overwrite=overwrite, **card)
+
+    def layers_beside(self, *outputs):
+        """Layers that some outputs do not read, so that training on these leaves them.
+
+        Args:
+            *outputs: tensors of `output`, such as `encoder.output["pooled_output"]`.
+
+        Returns:
+            list of layers.
+        """
+        read = keras.Model(self.input, list(outputs)).layers
+        return [layer for layer in self.layers if layer not in read]
+
+    def activations_at_least(self, num_tokens, num_pairs):
+        """A lower bound of the numbers that a training step keeps for its gradients.
+
+        Args:
+            num_tokens: float. Tokens of the batch, padding included.
+            num_pairs: float. Sum of the squared lengths of its rows.
+
+        Returns:
+            int.
+        """
+        return int(num_tokens * self.sequence_dim * len(self.blocks))
+
+    @property
+    def sequence_dim(self):
+        """Width of `sequence_output`."""
+        return self.output["sequence_output"].shape[-1]
+
+    @property
+    def max_sequence_length(self):
+        return self.config["max_sequence_length"]
+
+    def get_config(self):
+        return {
+            **self.config,
+            "name": self.name,
+            "dtype": keras.dtype_policies.serialize(self.policy),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)
+
+
+_ENCODERS: dict[str, type[Encoder]] = {}
+
+
+def register_encoder(cls):
+    """Class decorator: adds a kind of encoder under the name of its class.
+
+    Raises:
+        ValueError: if the name is taken.
+    """
+    if cls.__name__ in _ENCODERS:
+        raise ValueError(
+            f"An encoder is registered as {cls.__name__!r} already. Rename the class."
+        )
+    _ENCODERS[cls.__name__] = cls
+    return cls
+
+
+def list_encoders():
+    """Names of the classes of encoders."""
+    return list(_ENCODERS)
+
+
+def get_encoder(name):
+    """The class of encoder of a name.
+
+    Raises:
+        UnknownNameError: if there is none.
+    """
+    if name not in _ENCODERS:
+        raise UnknownNameError(
+            f"No encoder is called {name!r}. Valid: {', '.join(_ENCODERS)}."
+        )
+    return _ENCODERS[name]
