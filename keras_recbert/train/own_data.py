@@ -110,15 +110,8 @@ def load_own_data(config):
     notes = [*table.notes, *chosen]
     labels = read_labels(table, label)
     where = f"{table.path}, column {label!r}"
-    kind = config.task
-    if kind is None:
-        kind, why = guess_task(labels, where)
-        notes.append(f"A {kind}, because {why} (--task).")
-    if kind == "regressor" and config.class_weights is not None:
-        raise ValueError(
-            f"{where}: `class_weights` are for a classifier, and this is a {kind}. "
-            "Leave class_weights (--class-weights) out, or pass task='classifier'."
-        )
+    kind, more = _choose_task(config, labels, where)
+    notes += more
     names = class_names(labels, where) if kind == "classifier" else None
     reader = _Reader(config.encoding, texts, label, names)
     train = reader.examples(table, labels)
@@ -145,6 +138,21 @@ def load_own_data(config):
     if task.scales_labels:
         notes.append("Losses are of labels with mean 0 and standard deviation 1.")
     return OwnData(task, train, dev, test, test_table, notes, config.seed)
+
+
+def _choose_task(config, labels, where):
+    """`"classifier"` or `"regressor"`, and a sentence if it was guessed."""
+    kind, notes = config.task, []
+    if kind is None:
+        kind, why = guess_task(labels, where)
+        notes.append(f"A {kind}, because {why} (--task).")
+    if kind == "regressor" and config.class_weights is not None:
+        raise ValueError(
+            f"{where}: `class_weights` are for a classifier, and this is a {kind}. "
+            "Leave class_weights (--class-weights) out, or pass task='classifier' "
+            "(--task classifier)."
+        )
+    return kind, notes
 
 
 @dataclass(frozen=True)
