@@ -83,7 +83,7 @@ class FineTuningConfig(RunConfig):
         validation_fraction: Part of the training table to validate on if there is no
             validation table; by default 0.1. The same text is never on both sides.
         output_dir: Folder for everything the run writes; by default
-            runs/TASK-MODEL-seedSEED.
+            runs/TASK-MODEL-seedSEED, of a table runs/FILE-MODEL-seedSEED.
         weights: A pretrained BERT to start from: a folder of Hugging Face, Google's
             TF1, the Model Garden or TF Hub, or a preset. Its vocabulary is used.
         vocabulary: A vocab.txt; by default the one of the weights, or one that is

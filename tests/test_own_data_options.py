@@ -2,6 +2,8 @@
 
 import pytest
 
+from keras_recbert.cli.arguments import config_from
+from keras_recbert.cli.training import finetune
 from keras_recbert.config import FineTuningConfig
 
 
@@ -55,3 +57,22 @@ def test_a_task_that_is_not_named_is_that_of_the_data():
     assert FineTuningConfig(data_dir="d").changes(stopped) == ""
     changes = FineTuningConfig(data_dir="d", task="rte").changes(stopped)
     assert changes == "task='sst2' (now 'rte')"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"), [(["review"], "review"), (["a", "b c"], ["a", "b c"])]
+)
+def test_the_command_takes_one_text_column_or_two(words, expected):
+    argv = ["--text-column", *words, "--train", "a.csv", "--early-stopping", "2"]
+    config = config_from(argv, finetune, FineTuningConfig)
+    assert config.text_column == expected
+    assert (config.train, config.early_stopping) == ("a.csv", 2)
+
+
+def test_a_recipe_and_a_table_go_together(tmp_path):
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text("epochs: 7\ntext_column: [a, b]\ntrain: other.csv\n")
+    argv = ["--recipe", str(recipe), "--train", "a.csv"]
+    config = config_from(argv, finetune, FineTuningConfig)
+    assert (config.epochs, config.text_column) == (7, ["a", "b"])
+    assert (config.train, config.task) == ("a.csv", None)

@@ -65,7 +65,8 @@ class OwnLabels:
         if kind == "regressor" and config.class_weights is not None:
             raise ValueError(
                 f"{where}: `class_weights` are for a classifier, and this is a {kind}. "
-                "Leave class_weights (--class-weights) out, or pass task='classifier'."
+                "Leave class_weights (--class-weights) out, or pass task='classifier' "
+                "(--task classifier)."
             )
         names = class_names(labels, where) if kind == "classifier" else None
         return cls(kind, column, names), notes

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from own_tables import config, write_rows
 from stopped_runs import Stopped, stop_after, stop_at
-from toy_texts import reviews
+from toy_texts import reviews, write_glue_task
 
+from keras_recbert.data.glue import read_glue
 from keras_recbert.train import training_run
 from keras_recbert.train.fine_tuning import fine_tune
 
@@ -154,3 +155,21 @@ def test_scores_far_from_0_are_learned(options, tmp_path):
     assert 30 < np.mean(scores) < 60
     assert results["scores"]["test_mean_absolute_error"] < 25
     assert results["history"]["loss"][0] < 10
+
+
+@pytest.mark.slow
+def test_a_table_of_a_glue_task_trains_as_the_task(tmp_path):
+    write_glue_task(tmp_path / "glue", "sst2")
+    glue = {"data_dir": str(tmp_path / "glue"), "output_dir": str(tmp_path / "a")}
+    _, expected = fine_tune(config(**glue))
+    paths = []
+    for split in ("train", "dev"):
+        examples = read_glue("sst2", tmp_path / "glue", split)
+        labels = [examples.label_names[label] for label in examples.labels]
+        rows = list(zip(*examples.texts, labels, strict=True))
+        path = write_rows(tmp_path / f"{split}.csv", ("text", "label"), rows)
+        paths.append(path)
+    table = {"train": paths[0], "validation": paths[1]}
+    _, found = fine_tune(config(**table, output_dir=str(tmp_path / "b")))
+    for name, values in expected["history"].items():
+        assert found["history"][name] == values, name

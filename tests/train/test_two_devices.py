@@ -13,7 +13,8 @@ import time
 import numpy as np
 import pytest
 import yaml
-from toy_texts import write_corpus, write_glue_task
+from own_tables import write_rows
+from toy_texts import reviews, write_corpus, write_glue_task
 
 import keras_recbert
 
@@ -134,6 +135,16 @@ FINE_TUNED = {
         "gradient_checkpointing": True,
         "precision": "bfloat16",
     },
+    # Tables of a user: classes that are not balanced, scores far from 0. Gradients are
+    # clipped here, and those of embeddings are rows that each device adds up alone.
+    "weighted": {
+        "train": "words.csv",
+        "freeze": "embeddings",
+        "class_weights": "balanced",
+        "early_stopping": 1,
+        "epochs": 3,
+    },
+    "scaled": {"train": "numbers.csv", "freeze": "embeddings"},
 }
 
 # A gradient computed in bfloat16 has 8 bits, also that of each half of a batch, so that
@@ -241,12 +252,28 @@ def test_pretraining_on_two_devices_equals_one(pretrained, name):
 @pytest.fixture(scope="module")
 def fine_tuned(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fine_tuned")
+    write_tables(folder)
     cases = {name: {**FINE_TUNING, **case} for name, case in FINE_TUNED.items()}
-    for task in {case["task"] for case in cases.values()}:
+    for case in cases.values():
+        if "train" in case:
+            case |= {"task": None, "train": str(folder / case["train"])}
+        else:
+            case["data_dir"] = str(folder / "glue")
+    for task in {case["task"] for case in cases.values()} - {None}:
         write_glue_task(folder / "glue", task, num_dev=15)
-    shared = {"data_dir": str(folder / "glue")}
-    run(folder, "finetune", {name: {**case, **shared} for name, case in cases.items()})
+    run(folder, "finetune", cases)
     return folder
+
+
+def write_tables(folder):
+    """Writes words.csv, a third of whose labels are good, and numbers.csv."""
+    texts, labels = reviews(54)
+    rows = list(zip(texts, labels, strict=True))
+    rows = [row for index, row in enumerate(rows) if index % 4 != 1]
+    words = [(text, ("bad", "good")[label]) for text, label in rows]
+    numbers = [(text, 40.5 + 20 * label) for text, label in rows]
+    for name, table in (("words", words), ("numbers", numbers)):
+        write_rows(folder / f"{name}.csv", ("text", "label"), table)
 
 
 @pytest.mark.parametrize("name", FINE_TUNED)
