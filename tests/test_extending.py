@@ -26,7 +26,7 @@ from keras_recbert.blocks import BlockKind, block_kind, get_block, register_bloc
 from keras_recbert.cli import main
 from keras_recbert.cli.extensions import VARIABLE
 from keras_recbert.heads import head
-from keras_recbert.models import encoder, registry
+from keras_recbert.models import backbone, encoder, registry
 
 DOCS = pathlib.Path(__file__).parents[1] / "docs" / "extending.md"
 SIZES = {"hidden_dim": 16, "num_layers": 1}
@@ -48,6 +48,7 @@ def imported(file):
 
     Other tests count what is registered.
     """
+    assert backbone.RecBertBackbone.__name__ in encoder._ENCODERS  # imported before
     registries = [registry._CARDS, block_kind._KINDS, head._HEADS, encoder._ENCODERS]
     before = [dict(one) for one in registries]
     sys.path.insert(0, str(file.parent))

@@ -100,6 +100,7 @@ ARROWS = {
 # Methods of a model that save it call what is above: these import inside the method.
 SAVING = {
     "models/backbone.py": {"convert"},
+    "models/encoder.py": {"convert"},
     "tasks/text_model.py": {"convert", "serving"},
 }
 SAVING_METHODS = ("save_preset", "save_huggingface", "export", "export_savedmodel")
