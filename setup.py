@@ -18,6 +18,7 @@ CORE = [
     "lazy_loader>=0.4,<1",  # imports on first use
     "tyro>=1.0,<2",  # command line
     "PyYAML>=6,<7",  # recipe files
+    "tqdm>=4.66,<5",  # progress of predictions
 ]
 TABLES = ["pandas>=2.2,<4", "pyarrow>=17"]  # a user's own CSV, JSON lines, Parquet
 TRAIN = [

@@ -32,7 +32,15 @@ ARROWS = {
     "config": {"mappings", "objectives", "own_data_options"},
     "data": {"extras", "text", "objectives", "folders", "lines", "os_errors"},
     # Below the tasks: `model.export_savedmodel(path)` is a method of theirs.
-    "serving": {"folders", "keras_backend", "os_errors", "text", *MODELS},
+    "serving": {
+        "extras",
+        "folders",
+        "keras_backend",
+        "lines",
+        "os_errors",
+        "text",
+        *MODELS,
+    },
     "tasks": {
         "convert",
         "keras_backend",

@@ -13,7 +13,8 @@ import tyro
 import keras_recbert
 from keras_recbert.cli.arguments import config_from, without_empty
 from keras_recbert.cli.corpora import prepare, vocabulary
-from keras_recbert.cli.files import convert, export, predict
+from keras_recbert.cli.files import convert, export
+from keras_recbert.cli.predicting import predict
 from keras_recbert.cli.speed import benchmark, profile
 from keras_recbert.cli.training import (
     evaluate,
@@ -66,7 +67,7 @@ def main(argv=None):
         with contextlib.suppress(OSError):  # the terminal may be what is gone
             print(
                 "\nrecbert: stopped. The same command resumes a run of finetune, "
-                "pretrain or their tables.",
+                "pretrain, their tables, or predict --input.",
                 file=sys.stderr,
                 flush=True,
             )

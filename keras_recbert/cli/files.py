@@ -1,8 +1,8 @@
-"""Commands that turn models into files of other kinds: export, predict, convert."""
+"""Commands that turn models into files of other kinds: export, convert."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from tyro.conf import Positional, arg
+from tyro.conf import Positional
 
 import keras_recbert
 
@@ -37,23 +37,6 @@ def export(
         "TensorFlow's saved_model_cli needs the ops of TF Text, so call it as: "
         f"{saved_model_cli_line(output, num_texts)}"
     )
-
-
-def predict(
-    savedmodel: Positional[str],
-    texts: Annotated[Positional[list[str]], arg(metavar="TEXT [TEXT ...]")],
-    pairs: bool = False,
-):
-    """Asks a SavedModel; needs TensorFlow and TF Text only.
-
-    Args:
-        savedmodel: Folder of the SavedModel.
-        texts: One text or more.
-        pairs: The texts are pairs: first, second, first, second, ...
-    """
-    from keras_recbert.serving.answers import print_answers
-
-    print_answers(savedmodel, texts, pairs)
 
 
 def convert(

@@ -1,8 +1,77 @@
-"""Asking a SavedModel, and printing what it says."""
+"""Querying a SavedModel or a model, and printing what it answers."""
+
+import dataclasses
+from collections.abc import Callable
 
 import tensorflow as tf
 
+from keras_recbert.ops.implementation import portable_graphs
 from keras_recbert.serving.savedmodel import TEXTS, read_savedmodel
+from keras_recbert.text.string_tensor import to_string_tensor
+
+
+@dataclasses.dataclass(frozen=True)
+class Predictor:
+    """Predictions and scores for batches of texts.
+
+    Args:
+        function: function of string tensors `text` and, for pairs, `text_pair`, both
+            `(batch_size,)`; gives a dict of `scores` and, of a classifier, `label`.
+        num_texts: int. Texts an example has.
+
+    Call arguments:
+        columns: list of `num_texts` lists of str.
+
+    Returns:
+        List of tuples, one an example: the label and its probability; of a regressor
+        None and the score.
+    """
+
+    function: Callable
+    num_texts: int
+
+    def __call__(self, columns):
+        outputs = self.function(
+            **{
+                name: to_string_tensor(column)
+                for name, column in zip(TEXTS, columns, strict=False)
+            }
+        )
+        scores = outputs["scores"].numpy().astype(float)
+        if "label" not in outputs:
+            return [(None, score) for score in scores.tolist()]
+        labels = [label.decode("utf-8") for label in outputs["label"].numpy()]
+        return list(zip(labels, scores.max(axis=1).tolist(), strict=True))
+
+
+def savedmodel_predictor(path):
+    """Loads a SavedModel as a `Predictor`; errors as of `read_savedmodel`."""
+    signature = read_savedmodel(path)
+    return Predictor(signature, len(signature.structured_input_signature[1]))
+
+
+def model_predictor(model):
+    """Makes a `Predictor` of a task model with a preprocessor.
+
+    It computes as its SavedModel would.
+
+    Args:
+        model: `TextClassifier` or `TextRegressor`.
+    """
+
+    def from_texts(*texts):
+        texts = texts if len(texts) == 2 else texts[0]
+        return model.answer(model(model.preprocessor(texts), training=False))
+
+    names = TEXTS[: model.num_texts]
+    specs = [tf.TensorSpec([None], tf.string, name) for name in names]
+    with portable_graphs():
+        traced = tf.function(from_texts).get_concrete_function(*specs)
+
+    def function(**texts):
+        return traced(*(texts[name] for name in names))
+
+    return Predictor(function, model.num_texts)
 
 
 def print_answers(path, texts, pairs=False):

@@ -50,7 +50,7 @@ def _cell(value):
 
 
 def write_csv(path, header, rows):
-    """Writes a CSV file as RFC 4180 has it, in UTF-8, texts whole.
+    """Writes a CSV file in UTF-8, texts whole and in quotes.
 
     Args:
         path: str or path; written under a temporary name, then renamed.
@@ -61,7 +61,8 @@ def write_csv(path, header, rows):
         new_file(path) as written,
         open(written, "w", encoding="utf-8", newline="") as file,
     ):
-        writer = csv.writer(file, lineterminator="\n")
+        # Every text in quotes: Python 3.11 puts none around a lone carriage return.
+        writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(rows)
 

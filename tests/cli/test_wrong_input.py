@@ -67,7 +67,7 @@ SERVING = ("benchmark", "serving", "--weights", "@/bert", "--texts")
         (("export", "model.keras", ""), "`output` is empty. Expected a path or a name"),
         (("export", "", "out"), "`model` is empty"),
         (("convert", "folder", ""), "`output` is empty"),
-        (("predict", "", "a text"), "`savedmodel` is empty"),
+        (("predict", "", "a text"), "`model` is empty"),
         (("explain", ""), "`model` is empty"),
         (("quickstart", "--output-dir", ""), "`output_dir` is empty"),
         (("vocabulary", ""), "`corpus` is empty"),

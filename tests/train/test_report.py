@@ -11,7 +11,7 @@ import pytest
 from keras_recbert.data.tsv import Examples
 from keras_recbert.train import report_pictures
 from keras_recbert.train.report import write_report
-from keras_recbert.train.report_tables import escape, markdown_table
+from keras_recbert.train.report_tables import escape, markdown_table, write_csv
 
 NAMES = ("bad", "good | fine", "never seen")
 TRAIN = Examples(
@@ -333,6 +333,12 @@ def test_escaped_texts_stay_in_their_cell():
     assert escape("a|b\r\n\tc") == r"a\|b c"
     assert escape("\u2028`x` \\| _y_ [z](u)") == r"\`x\` \\\| \_y\_ \[z\](u)"
     assert escape("word " * 50, length=11) == "word word…"
+
+
+def test_a_lone_carriage_return_stays_in_its_field(tmp_path):
+    write_csv(tmp_path / "it.csv", ("text", "score"), [("a\rb", 0.5), ("", 1)])
+    rows = [["text", "score"], ["a\rb", "0.5"], ["", "1"]]
+    assert read_csv(tmp_path / "it.csv") == rows
 
 
 def test_numbers_stand_right_and_gaps_are_dashes():
