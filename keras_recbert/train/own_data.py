@@ -1,5 +1,6 @@
 """A user's own table: from files to examples, and from logits to predictions."""
 
+import csv
 from dataclasses import dataclass
 
 import numpy as np
@@ -285,4 +286,11 @@ def write_predictions(path, table, logits, label_names, separator=None):
         scores = softmax(logits, axis=1).max(axis=1)
     frame = table.frame.assign(prediction=predictions, score=scores)
     with new_file(path) as written:
-        frame.to_csv(written, index=False, lineterminator="\n", encoding="utf-8")
+        frame.to_csv(
+            written,
+            index=False,
+            lineterminator="\n",
+            encoding="utf-8",
+            # Every text in quotes: Python 3.11 puts none around a lone carriage return.
+            quoting=csv.QUOTE_NONNUMERIC,
+        )

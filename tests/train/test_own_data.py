@@ -16,7 +16,8 @@ from toy_texts import review_pairs, reviews
 
 import keras_recbert
 from keras_recbert.cli import main
-from keras_recbert.train.own_data import load_own_data
+from keras_recbert.data.tables import read_table
+from keras_recbert.train.own_data import load_own_data, write_predictions
 from keras_recbert.train.run_folder import OWN_DATA_FILES, RUN_FILES
 
 WORDS = ("bad", "good")
@@ -361,3 +362,16 @@ def test_files_are_looked_at_before_any_work(tables, monkeypatch, capsys):
         assert message in err and len(err.splitlines()) == 2
         assert "Learning" not in out
         assert not pathlib.Path("runs").exists()
+
+
+def test_predictions_keep_every_character_of_the_table(tmp_path):
+    texts = ["a\rb", "c\n d", 'q"x', "x,y", "\u2028", " NA "]
+    path = write_rows(tmp_path / "a.csv", ("text", "n"), [(t, "01") for t in texts])
+    logits = np.zeros((len(texts), 2), np.float32)
+    write_predictions(tmp_path / "out.csv", read_table(path), logits, ("no", "yes"))
+    with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["text"] for row in rows] == texts
+    assert {(row["n"], row["prediction"], row["score"]) for row in rows} == {
+        ("01", "no", "0.5")
+    }
