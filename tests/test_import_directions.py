@@ -42,7 +42,15 @@ ARROWS = {
         *MODELS,
     },
     # What is read and written of a model, above the models.
-    "convert": {"blocks", "core", "folders", "tasks", "text", *MODELS},
+    "convert": {
+        "blocks",
+        "core",
+        "folders",
+        "registration",
+        "tasks",
+        "text",
+        *MODELS,
+    },
     "serving": {
         "extras",
         "folders",

@@ -10,6 +10,7 @@ import zipfile
 import zlib
 
 from keras_recbert.convert.checkpoint import CheckpointError
+from keras_recbert.registration import CLASSES
 
 CONFIG, WEIGHTS = "config.json", "model.weights.h5"
 # Keras stores the members as they are. Somebody may pack them again, and no weights
@@ -204,8 +205,19 @@ def _sizes(config):
         if isinstance(value, list):
             pending.extend(value)
         # The length that texts are truncated to is no size of a weight.
-        elif isinstance(value, dict) and value.get("class_name") != "TextPreprocessor":
+        elif (
+            isinstance(value, dict)
+            and value.get("class_name") != "TextPreprocessor"
+            and not _is_foreign(value)
+        ):
             pending.extend(value.values())
             for key in SIZES:
                 if isinstance(value.get(key), int):
                     yield key, value[key]
+
+
+def _is_foreign(value):
+    """Whether a dict describes an object of a user's class, whose sizes are its own."""
+    name, registered = value.get("class_name"), value.get("registered_name")
+    own = {name for names in CLASSES.values() for name in names}
+    return isinstance(registered, str) and ">" in registered and name not in own
