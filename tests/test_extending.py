@@ -203,8 +203,10 @@ def test_an_encoder_of_ones_own_in_every_form_of_a_model(tmp_path):
         assert keras_recbert.count_parameters("bilstm_tiny", units=6) > 30522 * 6
         with pytest.raises(ValueError, match="'unit'.*Did you mean 'units'"):
             keras_recbert.build("bilstm_tiny", unit=3)
-        with pytest.raises(ValueError, match="`weights` start encoders of BERT"):
-            keras_recbert.build("bilstm_tiny", weights=tmp_path / "preset")
+        tiny_model().backbone.save_preset(tmp_path / "bert")
+        for name, weights in (("bilstm_tiny", "bert"), ("bert_tiny", "preset")):
+            with pytest.raises(ValueError, match="`weights` start encoders of BERT"):
+                keras_recbert.build(name, weights=tmp_path / weights)
         with pytest.raises(ValueError, match="heads read encoders of BERT's frame"):
             keras_recbert.build("bilstm_tiny", task="pretrainer")
     with pytest.raises(ValueError, match="import the module that adds it"):

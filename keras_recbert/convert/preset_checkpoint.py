@@ -29,6 +29,11 @@ def read_preset_checkpoint(folder):
     from keras_recbert.text.vocabulary import load_vocabulary
 
     preset = read_preset(folder)
+    if preset.encoder_class != "RecBertBackbone":
+        raise CheckpointError(
+            f"{folder} holds a {preset.encoder_class}: `weights` start encoders of "
+            "BERT's frame. `keras_recbert.load` gives it back as it was saved."
+        )
     if preset.config["arguments"].get("lora_rank") is not None:
         raise CheckpointError(
             f"{folder} holds a model with LoRA adapters (lora_rank="
