@@ -238,7 +238,7 @@ class PretrainingConfig(RunConfig):
             runs/pretrain-MODEL-seedSEED.
         objectives: What is learned, by name: masked_lm, next_sentence, bigram_shift or
             causal_lm, each with its arguments, see `keras_recbert.objectives`.
-        weights: A pretrained BERT with the vocabulary of the corpus to go on from.
+        weights: A pretrained BERT with the vocabulary of the corpus to start from.
         steps: Optimizer steps.
         batch_size: Examples of an optimizer step, over all devices.
         accumulation: Parts that a batch is computed in, one after the other, when it
@@ -503,7 +503,7 @@ def read_recipe(path, cls=FineTuningConfig):
     Raises:
         FileNotFoundError: if there is no such file.
         ValueError: naming file and key, if a key is unknown or a value is of the
-            wrong type or out of range; naming file and line, if it is no YAML.
+            wrong type or out of range; naming file and line, if it is not valid YAML.
     """
     values = read_yaml(path)
     values.pop("measured", None)

@@ -20,8 +20,8 @@ def read_yaml(path):
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: naming the file, and the line if it is no YAML; if aliases make
-            more of it than any recipe has.
+        ValueError: naming the file, and the line if it is not valid YAML; if aliases
+            make more of it than any recipe has.
     """
     import yaml
 

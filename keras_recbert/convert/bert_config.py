@@ -33,7 +33,7 @@ def read_json(path):
     """A JSON file as a dict.
 
     Raises:
-        CheckpointError: if it is no JSON object.
+        CheckpointError: if it holds something else than a JSON object.
     """
     path = pathlib.Path(path)
     try:

@@ -113,7 +113,7 @@ def _check_members(path, archive):
     for name in (CONFIG, WEIGHTS):
         if name not in names:
             raise CheckpointError(
-                f"{path} lacks {name}, so it is no model that Keras saved. It holds: "
+                f"{path} lacks {name}, which every file of `model.save` has. It holds: "
                 f"{reprlib.repr(list(names))}. {AGAIN}"
             )
     for info in archive.infolist():

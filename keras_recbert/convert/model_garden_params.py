@@ -20,8 +20,8 @@ def read_params(path):
         dict, see `Checkpoint.sizes`.
 
     Raises:
-        CheckpointError: if the file is no YAML, a size is missing or impossible, or
-            the encoder is something else than a plain BERT.
+        CheckpointError: if the file is not valid YAML, a size is missing or
+            impossible, or the encoder is something else than a plain BERT.
     """
     import yaml
 

@@ -31,7 +31,7 @@ def open_checkpoint(path):
 
     Raises:
         FileNotFoundError: if there is nothing at `path`.
-        CheckpointError: if it is no checkpoint that can be read safely, or is
+        CheckpointError: if it cannot be read safely as a checkpoint, or is
             damaged; naming file and tensor.
     """
     path = pathlib.Path(path)

@@ -17,11 +17,11 @@ from keras_recbert.convert.preset_files import (
     VOCABULARY,
     WEIGHTS,
     check_config,
+    checksum_of,
+    checksum_of_card,
     read_card,
     read_config,
     size_of,
-    sum_of,
-    sum_of_card,
     to_json,
 )
 from keras_recbert.convert.preset_weights import (
@@ -41,7 +41,7 @@ class Preset:
     Args:
         config: dict. `config.json`: class and arguments of the model, of its
             `backbone` (None for a bare encoder) and of its `text_front` (or None).
-        card: dict. `card.json`: sizes, metrics, source, license, versions, sums.
+        card: dict. `card.json`: sizes, metrics, source, license, versions, checksums.
         path: pathlib.Path. The folder.
     """
 
@@ -67,7 +67,7 @@ def write_preset(
 
     Files: `config.json`, `model.safetensors` (every weight by its path, in the dtype
     it has), `vocab.txt` (of a model with a preprocessor) and `card.json` (sizes,
-    metrics, source, license, versions, size and sha256 sum of each file, and of
+    metrics, source, license, versions, size and sha256 checksum of each file, and of
     itself). No file names code to run. Not kept: the optimizer's state, what the
     model was compiled with, and `trainable` flags that were set by hand.
 
@@ -117,10 +117,10 @@ def write_preset(
         (folder / CONFIG).write_text(to_json(config), encoding="utf-8")
         write_tensors(tensors, folder / WEIGHTS)
         card["files"] = {
-            file.name: {"bytes": size_of(file), "sha256": sum_of(file)}
+            file.name: {"bytes": size_of(file), "sha256": checksum_of(file)}
             for file in sorted(folder.iterdir())
         }
-        card["sha256"] = sum_of_card(card)
+        card["sha256"] = checksum_of_card(card)
         (folder / CARD).write_text(to_json(card), encoding="utf-8")
 
 

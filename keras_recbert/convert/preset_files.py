@@ -53,10 +53,10 @@ def read_card(directory):
     card = read_json(file)
     _check_version(file, card)
     _check_keys(file, "", card, CARD_KEYS)
-    if card["sha256"] != sum_of_card(card):
+    if card["sha256"] != checksum_of_card(card):
         raise CheckpointError(
-            f"{file} was changed or damaged: its sha256 sum is "
-            f"{sum_of_card(card)}, and by its own word it must be "
+            f"{file} was changed or damaged: its sha256 checksum is "
+            f"{checksum_of_card(card)}, and by its own word it must be "
             f"{card['sha256']}. {AGAIN}"
         )
     _check_files(directory, card["files"])
@@ -89,7 +89,7 @@ def _check_files(directory, files):
         if not file.is_file():
             raise CheckpointError(f"{file} is missing, which {CARD} names. {AGAIN}")
         # The size first: it finds a cut file without reading it.
-        for what, measure in (("bytes", size_of), ("sha256", sum_of)):
+        for what, measure in (("bytes", size_of), ("sha256", checksum_of)):
             found, expected = measure(file), files[name][what]
             if found != expected:
                 raise CheckpointError(
@@ -191,13 +191,13 @@ def size_of(file):
     return file.stat().st_size
 
 
-def sum_of(file):
-    """sha256 sum of a file, as hexadecimal digits."""
+def checksum_of(file):
+    """sha256 checksum of a file, as hexadecimal digits."""
     with open(file, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def sum_of_card(card):
-    """sha256 sum of all of a card but that sum."""
+def checksum_of_card(card):
+    """sha256 checksum of all of a card but that checksum."""
     rest = {key: value for key, value in card.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()

@@ -62,7 +62,9 @@ def check_sizes(name, config, named, checkpoint):
     advice = f"Build it with {overrides}"
     for size, ours, theirs in differing:
         if size in PREFIXES and ours < theirs:
-            advice += f"; {size}={ours}, said aloud, takes the first {ours} of {theirs}"
+            advice += (
+                f"; {size}={ours}, named explicitly, takes the first {ours} of {theirs}"
+            )
     if checkpoint.name is not None:
         advice += f"; or build {checkpoint.name!r}, by which it was made"
     raise CheckpointError(

@@ -129,8 +129,8 @@ def _read_description(folder):
         )
     if not path.is_file():
         raise FileNotFoundError(
-            f"{folder} holds no {DESCRIPTION}, so it is no corpus, or an unfinished "
-            "one. Make one: recbert prepare."
+            f"{folder} holds no {DESCRIPTION}. Expected a folder that a run of "
+            "`recbert prepare` has finished. Make one: recbert prepare."
         )
     try:
         description = json.loads(path.read_bytes())

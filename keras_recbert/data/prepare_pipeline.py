@@ -77,7 +77,7 @@ class Job:
 
     @property
     def failure(self):
-        """File that says why a worker could not go on."""
+        """File that says why a worker could not continue."""
         return os.path.join(self.parts, "failure")
 
     def make_room(self):

@@ -25,8 +25,8 @@ class PretrainingExamples:
     """Windows of a corpus as examples of the objectives.
 
     An example is a pure function of seed, epoch and index, made by graph operations on
-    the arrays of the corpus: a run can go on at any step, and any split of a batch over
-    devices sees the same examples.
+    the arrays of the corpus: a run can resume at any step, and any split of a batch
+    over devices sees the same examples.
 
     A row is `[CLS] window [SEP]`, or with next_sentence `[CLS] A [SEP] B [SEP]` (Devlin
     et al. 2018, section 3.4), B from the same window or from another document;

@@ -166,11 +166,12 @@ class Pretrainer(keras.Model):
 
         Lower NSP-Freeze (Aksoy et al. 2020, section 3): embeddings, blocks up to the
         level of the head, pooler and head stay as they are; the product with the
-        table of embeddings goes on with the frozen table, bias and transform of that
-        head go on training. Dropout acts in frozen blocks all the same.
+        table of embeddings continues with the frozen table, bias and transform of that
+        head continue to train. Dropout acts in frozen blocks all the same.
 
         May be called inside `fit`, by a callback: the next step is traced anew. The
-        optimizer keeps what it knows of the weights that go on. Again does nothing.
+        optimizer keeps what it knows of the weights that still train. A second
+        call does nothing.
 
         Raises:
             ValueError: if there is no next_sentence objective, or no block above it.

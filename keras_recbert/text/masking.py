@@ -15,7 +15,7 @@ def find_word_starts(token_ids, spans, continuation):
         token_ids: int32, `(rows, length)`.
         spans: int32, `(rows, length)`. 0 on special tokens and padding, else the number
             of the span.
-        continuation: bool, `(vocabulary_size,)`. Which pieces go on with a word ("##").
+        continuation: bool, `(vocabulary_size,)`. Which pieces continue a word ("##").
 
     Returns:
         bool, `(rows, length)`. The first piece of a span begins a word in any case.

@@ -106,7 +106,7 @@ class StopEarly(keras.callbacks.Callback):
 class EpochSeeds(keras.callbacks.Callback):
     """Makes the dropout of an epoch depend on nothing but the seed and its number.
 
-    Weight files hold no state of random generators, so a run that goes on after a
+    Weight files hold no state of random generators, so a run that resumes after a
     stop would drop other units than one that was not stopped.
     """
 
@@ -170,7 +170,7 @@ class TrainingLoss(keras.callbacks.Callback):
             self._read = [batches, total]
 
     def state(self):
-        """What goes on after a stop. JSON."""
+        """What a run needs to resume. JSON."""
         kept = {name: getattr(self, name) for name in ("step", "steps", "losses")}
         return {**kept, "read": self._read}
 

@@ -196,7 +196,8 @@ def shared_batches(batches, strategy):
 def check_workers_agree(variables, strategy):
     """Raises `RuntimeError` if workers hold other values, such as of a checkpoint.
 
-    Training would go on and differ on each. Compares sums, after all have come here.
+    Training would continue and differ on each. Compares sums of the weights, once all
+    workers are here.
 
     Args:
         variables: list of Keras variables.

@@ -62,7 +62,7 @@ def pretrain(config):
     The folder gets `preset/` (the encoder with its vocabulary, for
     `keras_recbert.load` and `weights=`), `model.keras` (heads too), `history.csv`,
     `pretraining_curves.png`, `tensorboard/`, `results.json` and `checkpoints/`, from
-    which the same command goes on after a stop: to the same weights, bit for bit.
+    which the same command resumes after a stop: with the same weights, bit for bit.
     `keras_recbert.load` reads `model.keras`, too.
 
     Args:

@@ -1,4 +1,4 @@
-"""The whole road in one command, on text that is on this machine already."""
+"""From the text on this machine to a served model in one command."""
 
 import pathlib
 import sys

@@ -20,7 +20,7 @@ from harness import assert_close, token_batch
 import keras_recbert
 from keras_recbert.convert.checkpoint import CheckpointError
 from keras_recbert.convert.open_checkpoint import open_checkpoint
-from keras_recbert.convert.preset_files import sum_of, sum_of_card
+from keras_recbert.convert.preset_files import checksum_of, checksum_of_card
 from keras_recbert.convert.whole_vocabulary import check_whole
 
 
@@ -124,7 +124,7 @@ def test_more_layers_than_there_are(tmp_path):
     with pytest.raises(CheckpointError, match="num_layers: 3 in .*, 2 in the check"):
         keras_recbert.build("bert_tiny", weights=tmp_path, num_layers=3, **sizes)
     # Fewer only if the caller says so.
-    with pytest.raises(CheckpointError, match="num_layers=2.*num_layers=1, said aloud"):
+    with pytest.raises(CheckpointError, match="num_layers=2.*=1, named explicitly"):
         model = transformers_bert()
         write_huggingface_folder(tmp_path / "same", model)
         config = tmp_path / "same" / "config.json"
@@ -410,8 +410,8 @@ def forge_sums(folder):
     card = json.loads((folder / "card.json").read_text())
     for name, entry in card["files"].items():
         entry["bytes"] = (folder / name).stat().st_size
-        entry["sha256"] = sum_of(folder / name)
-    card["sha256"] = sum_of_card(card)
+        entry["sha256"] = checksum_of(folder / name)
+    card["sha256"] = checksum_of_card(card)
     (folder / "card.json").write_text(json.dumps(card))
 
 

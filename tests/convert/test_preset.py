@@ -15,7 +15,7 @@ from keras_recbert.blocks import block_kind, get_block
 from keras_recbert.convert import preset
 from keras_recbert.convert.checkpoint import CheckpointError
 from keras_recbert.convert.preset import load_preset, read_preset, write_preset
-from keras_recbert.convert.preset_files import sum_of, sum_of_card, to_json
+from keras_recbert.convert.preset_files import checksum_of, checksum_of_card, to_json
 from keras_recbert.models.backbone import RecBertBackbone
 from keras_recbert.tasks.text_classifier import TextClassifier
 from keras_recbert.tasks.text_regressor import TextRegressor
@@ -76,8 +76,8 @@ def sign(folder):
         for name, entry in card["files"].items():
             if (folder / name).is_file():
                 entry["bytes"] = (folder / name).stat().st_size
-                entry["sha256"] = sum_of(folder / name)
-        card["sha256"] = sum_of_card(card)
+                entry["sha256"] = checksum_of(folder / name)
+        card["sha256"] = checksum_of_card(card)
 
     change_json(folder / "card.json", update)
 
@@ -248,7 +248,7 @@ def test_the_card_says_what_is_in_the_folder(classifier, tmp_path):
     for name in ("config.json", "model.safetensors", "vocab.txt"):
         entry = read.card["files"][name]
         assert entry["bytes"] == (folder / name).stat().st_size
-        assert entry["sha256"] == sum_of(folder / name)
+        assert entry["sha256"] == checksum_of(folder / name)
 
 
 # Damage ----------------------------------------------------------------------------
@@ -269,9 +269,9 @@ def test_one_flipped_byte_is_found(copied, name):
 
 def test_the_sums_are_shown(copied):
     file = copied / "vocab.txt"
-    wanted = sum_of(file)
+    wanted = checksum_of(file)
     file.write_bytes(file.read_bytes().replace(b"good", b"food"))
-    message = f"vocab.txt was changed or damaged: its sha256 is {sum_of(file)}"
+    message = f"vocab.txt was changed or damaged: its sha256 is {checksum_of(file)}"
     with pytest.raises(CheckpointError, match=f"{message}, and .* {wanted}. Copy the"):
         read_preset(copied)
 
@@ -433,7 +433,8 @@ def test_a_class_of_another_name_is_never_called(copied):
 def test_a_card_that_is_none_is_refused(copied, change, message):
     change_json(copied / "card.json", change)
     change_json(
-        copied / "card.json", lambda card: card.update({"sha256": sum_of_card(card)})
+        copied / "card.json",
+        lambda card: card.update({"sha256": checksum_of_card(card)}),
     )
     with pytest.raises(CheckpointError, match=message):
         load(copied)
