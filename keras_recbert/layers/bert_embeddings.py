@@ -94,13 +94,24 @@ class BertEmbeddings(CheckedLayer):
 
     def call(self, token_ids, segment_ids, training=None):
         self._check_length(token_ids.shape[1])
-        positions = ops.arange(ops.shape(token_ids)[1])
         hidden = (
             self.token_embedding(token_ids)
             + self.segment_embedding(segment_ids)
-            + self.position_embedding(positions)
+            + self._positions(ops.shape(token_ids)[1])
         )
         return self.dropout(self.norm(hidden), training=training)
+
+    def _positions(self, length):
+        """The first rows of the table of positions.
+
+        Sliced, not looked up: the gradient is a whole table then, which several
+        devices add up before it is clipped, and not rows that each has a part of.
+        """
+        table = self.position_embedding
+        if table.quantization_mode is not None:
+            return table(ops.arange(length))
+        rows = ops.convert_to_tensor(table.embeddings)[:length]
+        return ops.cast(rows, self.compute_dtype)
 
     def _check_length(self, length):
         if length is not None and length > self.max_sequence_length:

@@ -136,15 +136,14 @@ FINE_TUNED = {
         "precision": "bfloat16",
     },
     # Tables of a user: classes that are not balanced, scores far from 0. Gradients are
-    # clipped here, and those of embeddings are rows that each device adds up alone.
+    # clipped here.
     "weighted": {
         "train": "words.csv",
-        "freeze": "embeddings",
         "class_weights": "balanced",
         "early_stopping": 1,
         "epochs": 3,
     },
-    "scaled": {"train": "numbers.csv", "freeze": "embeddings"},
+    "scaled": {"train": "numbers.csv"},
 }
 
 # A gradient computed in bfloat16 has 8 bits, also that of each half of a batch, so that
