@@ -267,8 +267,9 @@ def test_impossible_models(name, overrides, message):
 
 def test_unknown_task_gets_the_valid_ones():
     message = (
-        "No task is called 'classifer'. Did you mean 'classifier'. "
-        "Valid: classifier, regressor, pretrainer, or None for the encoder alone."
+        "No task is called 'classifer'. Did you mean 'classifier'.* Valid: "
+        "classifier, multilabel_classifier, regressor, pretrainer, or None for the "
+        "encoder alone."
     )
     with pytest.raises(ValueError, match=message):
         keras_recbert.build("bert_tiny", task="classifer")
