@@ -402,7 +402,7 @@ def test_the_text_front_must_fit_the_encoder():
     front = TextPreprocessor(WordPieceTokenizer(VOCABULARY), max_sequence_length=65)
     with pytest.raises(ValueError, match="65 word pieces, max_sequence_length=64"):
         TextClassifier(backbone, front)
-    with pytest.raises(ValueError, match="must be a RecBertBackbone.*Received: Dense"):
+    with pytest.raises(ValueError, match="must be an Encoder.*Received: Dense"):
         TextClassifier(keras.layers.Dense(3))
 
 
