@@ -14,7 +14,7 @@ from keras_recbert.config import FineTuningConfig
         ({"train": "a.csv", "tfds": True}, "both train='a.csv' and tfds=True"),
         (
             {"train": "a.csv", "task": "sst2"},
-            "must be classifier or regressor. Received",
+            "must be classifier, multilabel_classifier or regressor. Received",
         ),
         ({"text_column": "a"}, "`text_column` needs a table of your own.*--train FILE"),
         ({"label_column": "a", "data_dir": "d"}, "`label_column` needs a table"),
