@@ -71,7 +71,7 @@ _add(
     WANG,
     "section 4, 6 layers of 384: the public MiniLM-L6-H384",
     targets={SST2: 91.5, MNLI: 83.3, MRPC: 88.9, COLA: 47.5, RTE: 68.8},
-    measured={SST2: 89.7, MRPC: 80.6, RTE: 59.2, COLA: 29.1, STSB: 86.6},
+    measured={SST2: 89.7, MRPC: 81.3, RTE: 59.7, COLA: 28.4, STSB: 86.2},
 )
 _add(
     "bert_base",
@@ -157,7 +157,14 @@ for _size, _parameters, _recurrent_dim in (
         note="" if _size in _SWISH else _not_in_paper(_size),
     )
 
-_MEASURED = {MRPC: 81.6, COLA: 27.3, STSB: 86.7}  # started from MiniLM
+# Started from MiniLM.
+_MEASURED = {
+    SST2: 89.9,
+    MRPC: 81.6,
+    RTE: 58.8,
+    COLA: 30.4,
+    STSB: 86.7,
+}
 
 # TRANS-BLSTM ---------------------------------------------------------------------
 for _size, _parameters, _published, _targets in (
