@@ -105,8 +105,15 @@ def describe_head(model):
         Tuple of a dict, part of the config, and a dict of name to array.
 
     Raises:
-        ValueError: if the head reads something else than BERT's pooled first token.
+        ValueError: if the head is of another task, or reads something else than BERT's
+            pooled first token.
     """
+    if model.head.task not in ("classifier", "regressor"):
+        raise ValueError(
+            f"A {ARCHITECTURE} is written of a classifier or a regressor. Received: a "
+            f"model with task={model.head.task!r}. A SavedModel or a preset keeps "
+            "every head."
+        )
     if model.pooling != "first":
         raise ValueError(
             f"Hugging Face's {ARCHITECTURE} reads the pooled first token only. "

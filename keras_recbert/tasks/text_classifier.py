@@ -37,6 +37,7 @@ class TextClassifier(TextModel):
         preprocessor=None,
         num_classes=None,
         label_names=None,
+        *,
         name="text_classifier",
         **kwargs,
     ):

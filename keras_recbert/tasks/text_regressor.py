@@ -24,7 +24,7 @@ class TextRegressor(TextModel):
         ValueError: if an argument does not fit the encoder.
     """
 
-    def __init__(self, backbone, preprocessor=None, name="text_regressor", **kwargs):
+    def __init__(self, backbone, preprocessor=None, *, name="text_regressor", **kwargs):
         super().__init__(backbone, preprocessor, RegressionHead(), name=name, **kwargs)
 
     def _head_config(self):

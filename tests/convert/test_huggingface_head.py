@@ -192,3 +192,11 @@ def test_a_model_without_a_vocabulary_says_that_it_has_no_tokenizer(tmp_path):
     with pytest.warns(UserWarning, match="has no tokenizer.*copy vocab.txt and"):
         encoder.save_huggingface(tmp_path / "out")
     assert not (tmp_path / "out" / "vocab.txt").exists()
+
+
+def test_a_head_of_another_task_is_not_written_as_one_of_classes(tmp_path):
+    names = ["good", "long", "never"]
+    model = tiny_model(task="multilabel_classifier", label_names=names, pooling="first")
+    with pytest.raises(ValueError, match="Received: .*task='multilabel_classifier'"):
+        model.save_huggingface(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
