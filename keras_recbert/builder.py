@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from keras_recbert.core.names import check_arguments
 from keras_recbert.keras_backend import require_tensorflow
 from keras_recbert.models import zoo  # noqa: F401  registers the names
-from keras_recbert.models.encoder_names import LEVELS
 from keras_recbert.models.registry import get_card, list_models
 
 
@@ -36,10 +35,9 @@ def build(name, task=None, weights=None, **overrides):
             `max_sequence_length`, `num_segments`, `dropout`, and what the kind of
             block takes beside (`step_size`, `gate`, ...);
             `gradient_checkpointing=True`, which trains in less memory and more time;
-            `implementation`, see `explain`; `dtype`; `sentence_layer`, `token_layer`
-            and `concatenate`, where the encoder is read: by default as in `weights`.
-            With a task also its arguments, such as `num_classes`, `vocabulary` and
-            `objectives`.
+            `implementation`, see `explain`; `dtype`. With a task also its arguments,
+            such as `num_classes`, `vocabulary`, `objectives`, and `layer`, the block
+            that the head reads.
 
     Returns:
         `keras_recbert.models.backbone.RecBertBackbone`, or a
@@ -86,7 +84,7 @@ def build(name, task=None, weights=None, **overrides):
     if task == "pretrainer":
         _check_pretrained(card)
         num_layers = _sizes(card, checkpoint)["num_layers"]
-        sizes |= _levels(task_arguments, {"num_layers": num_layers, **sizes})
+        sizes |= _pretrained_heads(task_arguments, {"num_layers": num_layers, **sizes})
     head_too = False
     if checkpoint is not None:
         _take_vocabulary(checkpoint, task_arguments)
@@ -378,11 +376,7 @@ def _arguments(card, overrides, checkpoint):
         # What neither the card nor the caller names is the checkpoint's.
         arguments = {**_open_sizes(checkpoint), **arguments}
         config = complete_config(arguments)
-        numbers = [
-            key
-            for key, value in checkpoint.sizes.items()
-            if type(value) is int and key not in LEVELS
-        ]
+        numbers = [key for key, value in checkpoint.sizes.items() if type(value) is int]
         check_positive(**{key: config[key] for key in numbers if key in config})
         check_sizes(f"{card.name!r}", config, set(overrides), checkpoint)
     return arguments
@@ -397,7 +391,12 @@ def _sizes(card, checkpoint):
 
 def _open_sizes(checkpoint):
     """What no name of the zoo fixes, as the checkpoint has it."""
-    names = ("vocabulary_size", "max_sequence_length", "num_segments", *LEVELS)
+    names = (
+        "vocabulary_size",
+        "max_sequence_length",
+        "num_segments",
+        "pretrained_heads",
+    )
     return {n: checkpoint.sizes[n] for n in names if n in checkpoint.sizes}
 
 
@@ -409,19 +408,19 @@ def _check_pretrained(card):
         )
 
 
-def _levels(task_arguments, sizes):
-    """Where the objectives of a pretrainer have its encoder read."""
-    from keras_recbert.tasks.pretrainer import BERT_OBJECTIVES, Pretrainer
+def _pretrained_heads(task_arguments, sizes):
+    """What the encoder of a pretrainer notes, whatever was noted before."""
+    from keras_recbert.tasks.pretrainer import BERT_OBJECTIVES
+    from keras_recbert.tasks.pretraining_checks import pretrained_heads
 
-    given = ", ".join(f"{key}={sizes[key]!r}" for key in LEVELS if key in sizes)
-    if given:
+    if "pretrained_heads" in sizes:
         raise ValueError(
-            "Where the encoder of a pretrainer is read follows from its objectives, "
-            "`layer` and `concatenate` of each. Leave the arguments of the encoder "
-            f"out. Received: {given}."
+            "Where the heads of a pretrainer read follows from its objectives, `layer` "
+            "and `concatenate` of each. Leave `pretrained_heads` out. Received: "
+            f"pretrained_heads={sizes['pretrained_heads']!r}."
         )
     objectives = task_arguments.get("objectives", BERT_OBJECTIVES)
-    return Pretrainer.backbone_arguments(objectives, sizes["num_layers"])
+    return {"pretrained_heads": pretrained_heads(objectives, sizes["num_layers"])}
 
 
 def _take_vocabulary(checkpoint, arguments):

@@ -33,7 +33,7 @@ CLASSES = {
     "tasks.lora_adapters": ("LoraAdapters",),
     "tasks.optimizers": ("Adadelta", "AdamW"),
     "tasks.pretrainer": ("Pretrainer",),
-    "tasks.pretraining_losses": (
+    "heads.pretraining_losses": (
         "TokenCrossentropy",
         "CountedAccuracy",
         "CountedCrossentropy",

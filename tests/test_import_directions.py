@@ -31,7 +31,7 @@ ARROWS = {
     "own_data_options": set(),
     "config": {"mappings", "objectives", "own_data_options"},
     "data": {"extras", "text", "objectives", "folders", "lines", "os_errors"},
-    "heads": {"core", "extras", "layers", "metrics"},
+    "heads": {"core", "extras", "layers", "metrics", "models"},
     "tasks": {
         "blocks",
         "core",

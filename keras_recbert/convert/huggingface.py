@@ -22,7 +22,7 @@ from keras_recbert.convert.safetensors_files import (
 )
 from keras_recbert.convert.whole_vocabulary import check_equal, check_whole
 from keras_recbert.folders import write_folder
-from keras_recbert.models.encoder_names import LEVELS, POOLER
+from keras_recbert.models.encoder_names import POOLER
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 # What `write_huggingface` writes.
@@ -225,8 +225,11 @@ def write_huggingface(encoder, folder, preprocessor=None, overwrite=False, model
         FileExistsError: if `folder` may not be written.
     """
     sizes = encoder.config
-    # Levels too: a BertModel reads all at its last block.
-    extras = ("relative_attention_bias", "causal", *LEVELS)
+    extras = ["relative_attention_bias", "causal"]
+    if model is None and any(
+        any(h.values()) for h in encoder.pretrained_heads.values()
+    ):
+        extras.append("pretrained_heads")  # a BertModel reads all at its last block
     extras = [key for key in extras if sizes.get(key)]
     if sizes["block"] != "transformer" or extras:
         more = "".join(f", {key}={sizes[key]!r}" for key in extras)

@@ -114,10 +114,12 @@ def describe_head(model):
             f"model with task={model.head.task!r}. A SavedModel or a preset keeps "
             "every head."
         )
-    if model.pooling != "first":
+    layer = model.head.reading.layer
+    if model.pooling != "first" or layer is not None:
+        where = f"pooling={model.pooling!r}" + (f", layer={layer}" if layer else "")
         raise ValueError(
-            f"Hugging Face's {ARCHITECTURE} reads the pooled first token only. "
-            f"Received: a model with pooling={model.pooling!r}. Fine-tune one with "
+            f"Hugging Face's {ARCHITECTURE} reads the pooled first token of the last "
+            f"block only. Received: a model with {where}. Fine-tune one with "
             "pooling='first' (--pooling first); or write a SavedModel or a preset, "
             "which keep every head; or write the encoder alone: encoder = "
             "model.backbone; encoder.preprocessor = model.preprocessor; "

@@ -4,13 +4,14 @@ from keras_recbert.convert.checkpoint import Checkpoint, CheckpointError, Origin
 from keras_recbert.convert.preset import read_preset
 from keras_recbert.convert.preset_files import CONFIG, VOCABULARY, WEIGHTS
 from keras_recbert.convert.safetensors_files import read_tensor, tensor_shapes
+from keras_recbert.models.encoder_names import NEXT_SENTENCE
 
 TABLES = {
     "token_embedding": "vocabulary_size",
     "segment_embedding": "num_segments",
     "position_embedding": "max_sequence_length",
 }
-ENCODER = ("embeddings/", "block_", "pooler/", "next_sentence_head/")
+ENCODER = ("embeddings/", "block_", "pooler/", f"{NEXT_SENTENCE}/")
 
 
 def read_preset_checkpoint(folder):

@@ -9,7 +9,7 @@ import numpy as np
 from keras_recbert.convert.bert_config import read_json
 from keras_recbert.convert.checkpoint import CheckpointError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 CARD, CONFIG = "card.json", "config.json"
 WEIGHTS, VOCABULARY = "model.safetensors", "vocab.txt"
 FILES = (CARD, CONFIG, WEIGHTS, VOCABULARY)
@@ -115,7 +115,9 @@ def check_config(file, config):
         where = f"{where}.arguments".lstrip(".")
         arguments = described["arguments"]
         plain = isinstance(arguments, dict) and all(
-            _is_plain(value) or (key == "head" and _is_plain_dict(value))
+            _is_plain(value)
+            or (key == "head" and _is_plain_dict(value))
+            or (key == "pretrained_heads" and _is_plain_dict(value, _is_plain_dict))
             for key, value in arguments.items()
         )
         if not plain:
@@ -135,15 +137,15 @@ def check_config(file, config):
         _check_keys(file, "text_front", config["text_front"], keys)
 
 
-def _is_plain_dict(value):
-    """Whether a value is a dict of plain values, as the `head` of a `TextModel` is."""
-    return isinstance(value, dict) and all(map(_is_plain, value.values()))
-
-
 def _is_plain(value):
     if isinstance(value, list):
         return all(map(_is_plain, value))
     return value is None or isinstance(value, (bool, int, float, str))
+
+
+def _is_plain_dict(value, is_valid=_is_plain):
+    """Whether a value is a dict of plain values, as the `head` of a `TextModel` is."""
+    return isinstance(value, dict) and all(map(is_valid, value.values()))
 
 
 def _check_version(file, content):

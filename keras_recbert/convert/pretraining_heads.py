@@ -51,7 +51,7 @@ def load_heads(heads, encoder, checkpoint):
     nothing beside. Others start as in a model that is built anew.
 
     Args:
-        heads: dict of the name of an objective to its layer, built.
+        heads: dict of the name of an objective to its `ObjectiveHead`, built.
         encoder: `RecBertBackbone`, filled from the checkpoint.
         checkpoint: `Checkpoint`.
 
@@ -63,20 +63,15 @@ def load_heads(heads, encoder, checkpoint):
     """
     report = encoder.weights_report
     copied, new = dict(report.copied), dict(report.new)
-    config = encoder.config
-    num_layers = checkpoint.sizes["num_layers"]
-    whole = config["num_layers"] == num_layers
+    whole = encoder.config["num_layers"] == checkpoint.sizes["num_layers"]
     table = encoder.embeddings.token_embedding.embeddings
     for name, head in heads.items():
-        names, layer = {}, None
-        if name == "masked_lm" and config["concatenate"] is None:
-            names, layer = MASKED_LM, config["token_layer"]
-        elif name == "next_sentence":
-            names, layer = NEXT_SENTENCE, config["sentence_layer"]
+        names = {"masked_lm": MASKED_LM, "next_sentence": NEXT_SENTENCE}.get(name, {})
         names = names.get(checkpoint.format, {})
-        if not whole or layer not in (None, num_layers) or not _held(names, checkpoint):
+        lower = head.reading.layer is not None or head.reading.concatenate is not None
+        if not whole or lower or not _held(names, checkpoint):
             names = {}
-        weights = [weight for weight in head.weights if weight is not table]
+        weights = [weight for weight in head.layer.weights if weight is not table]
         origins = {
             weight.path: _origin(weight, names, checkpoint)
             for weight in weights

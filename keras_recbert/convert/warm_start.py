@@ -8,10 +8,9 @@ import numpy as np
 from keras_recbert.blocks import get_block
 from keras_recbert.convert.checkpoint import CheckpointError
 from keras_recbert.convert.weights_report import WeightsReport, warn_of_unused
-from keras_recbert.models.encoder_names import LEVELS, POOLER
+from keras_recbert.models.encoder_names import NEXT_SENTENCE, POOLER
 
 BIAS = "/relative_attention_bias"
-NEXT_SENTENCE = "next_sentence_head/"  # there with concatenate="next_sentence"
 BERT_PARTS = ("attention/", "attention_norm/", "feed_forward/", "output_norm/")
 POSITIONS = "embeddings/position_embedding/embeddings"
 # Sizes that may be smaller than the checkpoint's, if the caller says so: its first
@@ -50,7 +49,7 @@ def check_sizes(name, config, named, checkpoint):
         ours = config.get(size, theirs)
         prefix = size in PREFIXES and size in named and ours < theirs
         added = size == "relative_attention_bias" and ours  # starts at zero
-        if ours != theirs and not (prefix or added or size in LEVELS):
+        if ours != theirs and not (prefix or added or size == "pretrained_heads"):
             differing.append((size, ours, theirs))
     if not differing:
         return
@@ -161,8 +160,8 @@ def _has(checkpoint, path, encoder):
 
 def _may_be_new(checkpoint, path, encoder):
     """Whether a weight is of a part that the encoder of the checkpoint has not."""
-    if path.startswith(NEXT_SENTENCE):
-        return checkpoint.sizes.get("concatenate") != "next_sentence"
+    if path.startswith(f"{NEXT_SENTENCE}/"):
+        return path not in checkpoint.origins
     if checkpoint.block != "transformer":
         return False
     if path.endswith(BIAS):
@@ -188,8 +187,8 @@ def _check_all_used(encoder, checkpoint, used, same_blocks):
         layer = re.match(r"block_(\d+)/", path)
         above = layer and int(layer[1]) >= encoder.config["num_layers"]
         needed = same_blocks or path.endswith(BIAS)
-        if path.startswith(NEXT_SENTENCE):
-            needed = encoder.config["concatenate"] == "next_sentence"
+        if path.startswith(f"{NEXT_SENTENCE}/"):
+            needed = encoder.next_sentence_head is not None
         if needed and not above and not used.issuperset(origin.names):
             raise CheckpointError(
                 f"{checkpoint.path} holds {origin.names[0]!r} ({path}), for which the "

@@ -25,6 +25,8 @@ class Head:
         metric_names: tuple of str. What dev sets are scored by unless a data set says
             otherwise; the first decides which epoch is kept. See `scores`.
         dense: `keras.layers.Dense`, from rows to `units` logits.
+        reading: `keras_recbert.heads.reading.Reading`, what it reads of the encoder;
+            the model sets it.
 
     Args:
         units: int. Logits of an example.
@@ -32,6 +34,7 @@ class Head:
 
     task = None
     metric_names = ("accuracy",)
+    reading = None
 
     def __init__(self, units):
         self.dense = keras.layers.Dense(
@@ -51,6 +54,19 @@ class Head:
             float32, `(batch_size, units)` or another shape that the loss reads.
         """
         return self.dense(rows)
+
+    def connect(self, outputs, dropout=None):
+        """Logits of an encoder, from where the head reads.
+
+        Args:
+            outputs: `keras_recbert.models.encoder_outputs.EncoderOutputs`.
+            dropout: optional layer between what is read and the head.
+
+        Returns:
+            As `logits`.
+        """
+        rows = self.reading.rows(outputs)
+        return self.logits(rows if dropout is None else dropout(rows))
 
     def loss(self):
         """A new `keras.losses.Loss` of targets and logits."""

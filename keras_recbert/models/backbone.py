@@ -6,9 +6,8 @@ from keras import ops
 from keras_recbert.blocks import get_block, list_blocks
 from keras_recbert.layers.bert_embeddings import BertEmbeddings
 from keras_recbert.layers.common import bert_initializer, check_positive, check_rate
-from keras_recbert.layers.concatenate_sentence import ConcatenateSentence
 from keras_recbert.models.encoder import Encoder, register_encoder
-from keras_recbert.models.encoder_names import LEVELS
+from keras_recbert.models.encoder_names import NEXT_SENTENCE
 from keras_recbert.models.gradient_checkpointing import checkpoint_gradients
 from keras_recbert.models.memory_estimate import activations_at_least, check_weights
 from keras_recbert.ops.implementation import check_implementation
@@ -22,9 +21,9 @@ SHARED_ARGUMENTS = (
     "dropout",
     "gradient_checkpointing",
     "implementation",
-    *LEVELS,
+    "pretrained_heads",
 )
-CONCATENATIONS = (None, "cls", "next_sentence")
+CONCATENATIONS = (None, "cls", NEXT_SENTENCE)
 
 
 @register_encoder
@@ -36,23 +35,16 @@ class RecBertBackbone(Encoder):
     of the first token (Devlin et al. 2018, section 3). With `causal=True` the first
     token sees nothing but itself, so the last real token is pooled.
 
-    Sentences and words may be read at different blocks, where their heads were
-    pre-trained, and words beside what is known of the sentence (Aksoy et al. 2020,
-    section 3, figures 1-3): `sentence_layer`, `token_layer`, `concatenate`.
-
     Call arguments, a dict of int tensors `(batch_size, sequence_length)`:
         token_ids: ids of word pieces.
         segment_ids: 0 for the first text, 1 for the second.
         padding_mask: 1 = token, 0 = padding (at the end of a row).
 
     Returns, a dict:
-        sequence_output: float, `(batch_size, sequence_length, sequence_dim)`;
-            `sequence_dim` is `hidden_dim` without `concatenate`.
+        sequence_output: float, `(batch_size, sequence_length, hidden_dim)`.
         pooled_output: float, `(batch_size, hidden_dim)`.
         encoder_outputs: list of the outputs of the blocks, one a layer, each
             `(batch_size, sequence_length, hidden_dim)`.
-        next_sentence: float32 logits, `(batch_size, 2)`; only with
-            `concatenate="next_sentence"`.
     They carry no mask of Keras: what reads `sequence_output` takes `padding_mask` too.
 
     Args:
@@ -72,14 +64,11 @@ class RecBertBackbone(Encoder):
         implementation: str. How the layers compute: `"auto"`, `"reference"`, `"loop"`
             or `"xla"`, see `keras_recbert.ops.implementation`. The same numbers;
             `recbert explain` says what runs.
-        sentence_layer: int. Block whose first token is pooled, from 1; by default
-            the last.
-        token_layer: int. Block that gives `sequence_output`, from 1; by default the
-            last.
-        concatenate: str. What stands behind each token of `sequence_output`: `"cls"`,
-            the output of the first token at `sentence_layer`, or `"next_sentence"`,
-            the logits of a next sentence head on `pooled_output`, which then is
-            part of the encoder.
+        pretrained_heads: dict of the name of a pre-training objective to a dict of
+            `layer`, the block that its head read, from 1 (None, the last), and
+            `concatenate`, what it read beside each token. `Pretrainer` sets it; heads
+            of tasks read where these did (Aksoy et al. 2020, section 3, figure 3).
+            With `concatenate="next_sentence"` the encoder has a `next_sentence_head`.
         num_heads: int. Number of attention heads. Default: one for each 64 of
             `hidden_dim`.
         intermediate_dim: int. Width of the feed-forward sub-layer. Default:
@@ -96,8 +85,7 @@ class RecBertBackbone(Encoder):
 
     Raises:
         ValueError: if an argument does not fit the kind of block, or a size is
-            impossible; for a level above the last block; for `concatenate` with
-            `causal=True`, where every token would see what follows it.
+            impossible; for `pretrained_heads` above the last block.
     """
 
     def __init__(
@@ -111,9 +99,7 @@ class RecBertBackbone(Encoder):
         dropout=0.1,
         gradient_checkpointing=False,
         implementation="auto",
-        sentence_layer=None,
-        token_layer=None,
-        concatenate=None,
+        pretrained_heads=None,
         dtype=None,
         name=None,
         **block_arguments,
@@ -133,9 +119,7 @@ class RecBertBackbone(Encoder):
                 f"gradient_checkpointing={gradient_checkpointing!r}."
             )
         check_implementation(implementation)
-        _check_level(num_layers, sentence_layer=sentence_layer)
-        _check_level(num_layers, token_layer=token_layer)
-        _check_concatenate(concatenate, bool(block_arguments.get("causal")))
+        check_pretrained_heads(pretrained_heads, num_layers)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         config = {
             "block": block,
@@ -147,9 +131,7 @@ class RecBertBackbone(Encoder):
             "dropout": dropout,
             "gradient_checkpointing": gradient_checkpointing,
             "implementation": implementation,
-            "sentence_layer": sentence_layer,
-            "token_layer": token_layer,
-            "concatenate": concatenate,
+            "pretrained_heads": pretrained_heads,
             **block_arguments,
         }
         check_weights(config, policy)
@@ -192,28 +174,40 @@ class RecBertBackbone(Encoder):
         pool = PoolToken(
             last=bool(block_arguments.get("causal")), dtype=policy, name="pool_token"
         )
-        sentence = encoder_outputs[(sentence_layer or num_layers) - 1]
-        sentence = pool(sentence, inputs["padding_mask"])
         outputs = {
-            "sequence_output": encoder_outputs[(token_layer or num_layers) - 1],
-            "pooled_output": pooler(sentence),
+            "sequence_output": hidden,
+            "pooled_output": pooler(pool(hidden, inputs["padding_mask"])),
             "encoder_outputs": encoder_outputs,
         }
-        next_sentence_head = None
-        if concatenate == "next_sentence":
-            next_sentence_head = make_next_sentence_head("next_sentence_head")
-            sentence = next_sentence_head(outputs["pooled_output"])
-            outputs["next_sentence"] = sentence
-        if concatenate is not None:
-            join = ConcatenateSentence(dtype=policy, name="concatenate_sentence")
-            outputs["sequence_output"] = join(outputs["sequence_output"], sentence)
         super().__init__(inputs=inputs, outputs=outputs, name=name)
         self.embeddings = embeddings
         self.blocks = blocks
+        self.pool_token = pool
         self.pooler = pooler
-        self.next_sentence_head = next_sentence_head
         self.config = config
         self.policy = policy
+        self.set_pretrained_heads(pretrained_heads)
+
+    def set_pretrained_heads(self, pretrained_heads):
+        """Notes where the heads of its pre-training read; adds a head that others read.
+
+        Args:
+            pretrained_heads: as for the constructor.
+        """
+        self.config["pretrained_heads"] = pretrained_heads
+        heads = self.pretrained_heads.values()
+        if any(head["concatenate"] == NEXT_SENTENCE for head in heads):
+            self.add_next_sentence_head()
+
+    def add_next_sentence_head(self):
+        """Adds a next sentence head, unless there is one.
+
+        The classifier of BERT's second objective (Devlin et al. 2018, section 3.3.2).
+        """
+        if self.next_sentence_head is None:
+            head = make_next_sentence_head()
+            head.build((None, self.hidden_dim))
+            self.next_sentence_head = head
 
     def save_huggingface(self, directory, overwrite=False):
         """Writes a plain BERT into a folder that Hugging Face's `transformers` loads.
@@ -276,38 +270,42 @@ class PoolToken(keras.layers.Layer):
         return {**super().get_config(), "last": self.last}
 
 
-def make_next_sentence_head(name):
+def make_next_sentence_head():
     """The classifier of BERT's second objective (Devlin et al. 2018, section 3.3.2).
 
     Float32 logits in every precision: 0, the second text follows the first; 1, it
     does not.
     """
     return keras.layers.Dense(
-        2, kernel_initializer=bert_initializer(), dtype="float32", name=name
+        2, kernel_initializer=bert_initializer(), dtype="float32", name=NEXT_SENTENCE
     )
 
 
-def _check_level(num_layers, **levels):
-    for name, level in levels.items():
-        if level is None:
-            continue
-        check_positive(**levels)
-        if level > num_layers:
+def check_pretrained_heads(heads, num_layers):
+    """Raises `ValueError` unless `heads` are as `RecBertBackbone` takes them."""
+    if heads is None:
+        return
+    valid = isinstance(heads, dict) and all(
+        isinstance(head, dict) and set(head) == {"layer", "concatenate"}
+        for head in heads.values()
+    )
+    if not valid:
+        raise ValueError(
+            "`pretrained_heads` must be a dict of names of objectives to dicts of "
+            f"`layer` and `concatenate`. Received: pretrained_heads={heads!r}."
+        )
+    for name, head in heads.items():
+        layer = head["layer"]
+        if layer is not None:
+            check_positive(layer=layer)
+        if layer is not None and layer > num_layers:
             raise ValueError(
-                f"`{name}` must be a block of the encoder, from 1 to {num_layers}. "
-                f"Received: {name}={level}, num_layers={num_layers}."
+                f"The encoder was pre-trained with the head of {name} at block "
+                f"{layer}, which must be from 1 to {num_layers}. Received: "
+                f"num_layers={num_layers}, pretrained_heads={heads!r}."
             )
-
-
-def _check_concatenate(concatenate, causal):
-    if concatenate not in CONCATENATIONS:
-        raise ValueError(
-            "`concatenate` must be one of None, 'cls', 'next_sentence'. "
-            f"Received: concatenate={concatenate!r}."
-        )
-    if concatenate is not None and causal:
-        raise ValueError(
-            "A left-to-right encoder pools the last token: concatenated to the "
-            "others it would show each of them what follows. Received: "
-            f"concatenate={concatenate!r}, causal=True. Leave one of them out."
-        )
+        if head["concatenate"] not in CONCATENATIONS:
+            raise ValueError(
+                "`concatenate` must be one of None, 'cls', 'next_sentence'. "
+                f"Received: {name} with concatenate={head['concatenate']!r}."
+            )

@@ -28,13 +28,19 @@ class Encoder(keras.Model):
         blocks: list of layers above it, from the bottom up: for `freeze`,
             `layerwise_decay` and LoRA.
 
+    With `encoder_outputs` among the outputs, a list of one for each block, heads may
+    read lower blocks.
+
     Attributes:
         weights_report: what `build(weights=...)` loaded, or None.
         started_from: None (random weights), `"preset"` or `"bert"`.
+        next_sentence_head: layer from `pooled_output` to two logits, where tokens are
+            read beside them; else None.
     """
 
     weights_report = None
     started_from = None
+    next_sentence_head = None
 
     @classmethod
     def arguments(cls, sizes=None):
@@ -69,17 +75,15 @@ class Encoder(keras.Model):
 
         write_preset(self, directory, metrics, overwrite=overwrite, **card)
 
-    def layers_beside(self, *outputs):
-        """Layers that some outputs do not read, so that training on these leaves them.
+    @property
+    def pretrained_heads(self):
+        """Where the heads of its pre-training read, by objective: `layer` (None, the
+        last block) and `concatenate`. Heads of tasks read there, too."""
+        return self.config.get("pretrained_heads") or {}
 
-        Args:
-            *outputs: tensors of `output`, such as `encoder.output["pooled_output"]`.
-
-        Returns:
-            list of layers.
-        """
-        read = keras.Model(self.input, list(outputs)).layers
-        return [layer for layer in self.layers if layer not in read]
+    def is_last(self, layer):
+        """Whether a block, counted from 1, is the last one; None is."""
+        return layer is None or layer == len(self.blocks)
 
     def activations_at_least(self, num_tokens, num_pairs):
         """A lower bound of the numbers that a training step keeps for its gradients.

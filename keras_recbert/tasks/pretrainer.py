@@ -4,18 +4,17 @@ import dataclasses
 
 import keras
 
-from keras_recbert.layers.common import bert_initializer
-from keras_recbert.layers.masked_lm_head import MaskedLMHead
-from keras_recbert.models.backbone import RecBertBackbone, make_next_sentence_head
+from keras_recbert.heads.pretraining import OBJECTIVE_HEADS
+from keras_recbert.models.backbone import RecBertBackbone
+from keras_recbert.models.encoder_outputs import EncoderOutputs, layers_beside
 from keras_recbert.objectives import MaskedLM, NextSentence, Objectives
-from keras_recbert.tasks.pretraining_levels import (
-    LANGUAGE_MODELS,
+from keras_recbert.tasks.pretraining_checks import (
     as_objectives,
     check_encoder,
     check_freezable,
-    levels_of,
+    pretrained_heads,
+    readings_of,
 )
-from keras_recbert.tasks.pretraining_losses import loss_of, metrics_of
 from keras_recbert.tasks.text_model import (
     TEXT_ARGUMENTS,
     check_front,
@@ -30,8 +29,8 @@ class Pretrainer(keras.Model):
     """An encoder and a head for each objective, at any of its blocks.
 
     Devlin et al. 2018, section 3.3; with heads at lower blocks, Aksoy et al. 2020,
-    section 3. The encoder is built with the levels of the heads
-    (`backbone_arguments`), so that who fine-tunes it reads what was trained.
+    section 3. The encoder notes where they read (`pretrained_heads`), so that heads
+    of tasks read there, too.
 
     Call arguments, a dict of int tensors:
         token_ids, segment_ids, padding_mask: `(batch_size, sequence_length)`, as the
@@ -45,19 +44,23 @@ class Pretrainer(keras.Model):
         bigram_shift: `(batch_size, sequence_length)`; above 0, out of place.
 
     Args:
-        backbone: `RecBertBackbone`, built with `backbone_arguments(objectives,
-            num_layers)`.
+        backbone: `RecBertBackbone`.
         objectives: `Objectives`, or a dict that `read_objectives` takes; by default
             BERT's two.
         preprocessor: optional `TextPreprocessor` of the vocabulary; becomes that of
             the backbone too, whose preset then has the vocabulary.
         name: str.
 
+    Attributes:
+        heads: dict of the name of an objective to its
+            `keras_recbert.heads.pretraining.ObjectiveHead`.
+
     Raises:
-        ValueError: if a head reads a block that the encoder does not have, or another
-            than the encoder was built for; if no objective reads the highest blocks;
-            if left-to-right prediction is to be learned by an encoder that reads both
-            ways; if freezing next_sentence would leave no block to train.
+        ValueError: if a head reads a block that the encoder does not have; if no
+            objective reads the highest blocks; if left-to-right prediction is to be
+            learned by an encoder that reads both ways, or tokens of one that reads
+            from left to right are read beside the sentence; if freezing next_sentence
+            would leave no block to train.
     """
 
     TASK_ARGUMENTS = (*TEXT_ARGUMENTS, "objectives")
@@ -79,34 +82,19 @@ class Pretrainer(keras.Model):
         if preprocessor is not None:
             check_front(preprocessor, backbone)
             backbone.preprocessor = preprocessor
-        inputs = dict(backbone.input)
-        outputs = backbone(inputs)
-        heads = {name: _make_head(name, backbone) for name in objectives.names()}
-        logits, read = {}, []
-        for key in objectives.names():
-            if key in LANGUAGE_MODELS:
-                inputs["mask_positions"] = keras.Input(
-                    (None,), dtype="int32", name="mask_positions"
-                )
-                hidden = outputs["sequence_output"]
-                logits[key] = heads[key](hidden, inputs["mask_positions"])
-                read.append(backbone.output["sequence_output"])
-            elif key == "next_sentence":
-                if backbone.next_sentence_head is None:
-                    logits[key] = heads[key](outputs["pooled_output"])
-                else:
-                    rename = keras.layers.Identity(dtype="float32", name=key)
-                    logits[key] = rename(outputs["next_sentence"])
-                read.append(backbone.output["pooled_output"])
-            else:
-                level = objectives.layer_of(key, len(backbone.blocks)) - 1
-                hidden = outputs["encoder_outputs"][level]
-                logits[key] = keras.layers.Reshape((-1,), dtype="float32", name=key)(
-                    heads[key](hidden)
-                )
-                read.append(backbone.output["encoder_outputs"][level])
+        noted = pretrained_heads(objectives, len(backbone.blocks))
+        backbone.set_pretrained_heads(noted)
+        readings = readings_of(noted)
+        inputs, heads = dict(backbone.input), {}
+        for key, reading in readings.items():
+            heads[key] = OBJECTIVE_HEADS[key](key, backbone)
+            heads[key].reading = reading
+            for more in heads[key].inputs:
+                inputs[more] = keras.Input((None,), dtype="int32", name=more)
+        outputs = EncoderOutputs(backbone, inputs)
+        logits = {key: head.connect(outputs) for key, head in heads.items()}
         super().__init__(inputs=inputs, outputs=logits, name=name)
-        for layer in backbone.layers_beside(*read):
+        for layer in layers_beside(backbone, readings.values()):
             layer.trainable = False  # such as the pooler without next_sentence
         self.backbone = backbone
         self.objectives = objectives
@@ -119,25 +107,6 @@ class Pretrainer(keras.Model):
         """As `TextModel.split_arguments`."""
         return split_arguments(cls.__name__, cls.TASK_ARGUMENTS, arguments)
 
-    @staticmethod
-    def backbone_arguments(objectives, num_layers):
-        """What the encoder must be built with, as heads read it.
-
-        Sentences are read where next_sentence is trained, tokens where masked_lm or
-        causal_lm is, or else bigram_shift; None is the last block.
-
-        Args:
-            objectives: `Objectives`, or a dict that `read_objectives` takes.
-            num_layers: int. Number of blocks of the encoder.
-
-        Returns:
-            dict of `sentence_layer`, `token_layer` and `concatenate`.
-
-        Raises:
-            ValueError: if a head reads a block above `num_layers`.
-        """
-        return levels_of(as_objectives(objectives), num_layers)
-
     def compile_for_pretraining(self, optimizer, **kwargs):
         """Compiles with the losses, weights and metrics of the objectives.
 
@@ -148,15 +117,17 @@ class Pretrainer(keras.Model):
             optimizer: `keras.optimizers.Optimizer`.
             **kwargs: others of `keras.Model.compile`.
         """
-        names = self.objectives.names()
+        heads = self.heads.items()
         self.compile(
             optimizer,
-            loss={name: loss_of(name) for name in names},
-            loss_weights={n: getattr(self.objectives, n).loss_weight for n in names},
+            loss={name: head.loss() for name, head in heads},
+            loss_weights={
+                name: getattr(self.objectives, name).loss_weight for name, _ in heads
+            },
             # Keras puts the name of the output before these, of several outputs.
             weighted_metrics={
-                name: metrics_of(name, "" if len(names) > 1 else f"{name}_")
-                for name in names
+                name: head.metrics("" if len(heads) > 1 else f"{name}_")
+                for name, head in heads
             },
             **kwargs,
         )
@@ -233,27 +204,7 @@ class Pretrainer(keras.Model):
             self.backbone.embeddings,
             *self.backbone.blocks[:level],
             self.backbone.pooler,
-            self.heads["next_sentence"],
+            self.heads["next_sentence"].layer,
         ):
             layer.trainable = not frozen
         self.next_sentence_frozen = frozen
-
-
-def _make_head(name, backbone):
-    if name in LANGUAGE_MODELS:
-        return MaskedLMHead(
-            backbone.config["vocabulary_size"],
-            backbone.hidden_dim,
-            backbone.embeddings.token_embedding,
-            backbone.config["implementation"],
-            dtype=backbone.policy,
-            name=name,
-        )
-    if name == "next_sentence":
-        return backbone.next_sentence_head or make_next_sentence_head(name)
-    return keras.layers.Dense(
-        1,
-        kernel_initializer=bert_initializer(),
-        dtype="float32",
-        name=f"{name}_head",
-    )

@@ -4,9 +4,10 @@ import keras
 
 from keras_recbert.core.names import check_arguments
 from keras_recbert.heads import Head, get_head
-from keras_recbert.layers.mean_pooling import MeanPooling
+from keras_recbert.heads.reading import POOLINGS, choose_reading
 from keras_recbert.models import backbone as _  # noqa: F401  registers its class
 from keras_recbert.models.encoder import Encoder, get_encoder, list_encoders
+from keras_recbert.models.encoder_outputs import EncoderOutputs, layers_beside
 from keras_recbert.ops.implementation import portable_graphs
 from keras_recbert.tasks.fine_tuned_model import FineTunedModel
 from keras_recbert.tasks.fine_tuning_defaults import fine_tuning_defaults
@@ -16,7 +17,6 @@ from keras_recbert.tasks.model_inputs import need_preprocessor
 from keras_recbert.tasks.partial_training import check_partial_training, freeze_part
 from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
 
-POOLINGS = ("mean", "first")
 TEXT_ARGUMENTS = (
     "vocabulary",
     "lowercase",
@@ -28,7 +28,7 @@ TEXT_ARGUMENTS = (
 
 @keras.saving.register_keras_serializable("keras_recbert")
 class TextModel(FineTunedModel):
-    """An encoder, a head on its pooled output, and a preprocessor.
+    """An encoder, a head on a row for each text, and a preprocessor.
 
     `TextClassifier` and `TextRegressor` are those with the heads of their names; any
     other registered head makes a `TextModel`.
@@ -54,6 +54,11 @@ class TextModel(FineTunedModel):
         head: `keras_recbert.heads.Head`, or a dict of `task` and arguments of the head.
         pooling: `"first"`, the encoder's pooled output (BERT's way), or `"mean"`, the
             mean of the outputs at real positions. Default: see above.
+        layer: int. Block that the head reads, from 1. Default: the one whose head was
+            pre-trained for it (Aksoy et al. 2020, section 3, figure 3), else the last.
+        concatenate: what the mean has behind each output: `"cls"`, the first token
+            of the block of the next sentence head; `"next_sentence"`, the logits of
+            that head; `"none"`. Default: as the encoder was pre-trained.
         learning_rate: float. Highest learning rate of a `fit` that compiles by
             itself. Default: see above.
         dropout: float. Dropout rate before the head; the encoder's by default.
@@ -77,6 +82,8 @@ class TextModel(FineTunedModel):
     TASK_ARGUMENTS = (
         *TEXT_ARGUMENTS,
         "pooling",
+        "layer",
+        "concatenate",
         "learning_rate",
         "freeze",
         "lora_rank",
@@ -94,6 +101,8 @@ class TextModel(FineTunedModel):
         freeze=None,
         lora_rank=None,
         layerwise_decay=None,
+        layer=None,
+        concatenate=None,
         name="text_model",
     ):
         if not isinstance(backbone, Encoder):
@@ -114,15 +123,13 @@ class TextModel(FineTunedModel):
         check_partial_training(backbone, freeze, lora_rank, layerwise_decay)
         dropout = backbone.config["dropout"] if dropout is None else dropout
         head = as_head(head)
+        head.reading = choose_reading(backbone, pooling, layer, concatenate)
+        if head.reading.concatenate == "next_sentence":
+            backbone.add_next_sentence_head()
         inputs = backbone.input
-        outputs = backbone(inputs)
-        pooled, read = outputs["pooled_output"], "pooled_output"
-        if pooling == "mean":
-            read = "sequence_output"
-            pool = MeanPooling(dtype=backbone.policy, name="mean_pooling")
-            pooled = pool(outputs["sequence_output"], inputs["padding_mask"])
-        pooled = keras.layers.Dropout(dropout, dtype=backbone.policy)(pooled)
-        super().__init__(inputs=inputs, outputs=head.logits(pooled), name=name)
+        outputs = EncoderOutputs(backbone, inputs)
+        drop = keras.layers.Dropout(dropout, dtype=backbone.policy)
+        super().__init__(inputs=inputs, outputs=head.connect(outputs, drop), name=name)
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.head = head
@@ -136,9 +143,8 @@ class TextModel(FineTunedModel):
         self.adapters = None
         if lora_rank is not None:
             self.adapters = LoraAdapters(backbone, lora_rank, name="adapters")
-        # The pooler, or blocks above the one that is read: they get no gradient.
-        for layer in backbone.layers_beside(backbone.output[read]):
-            layer.trainable = False
+        for resting in layers_beside(backbone, [head.reading]):
+            resting.trainable = False  # they get no gradient
 
     @classmethod
     def split_arguments(cls, arguments, head=()):
@@ -220,6 +226,8 @@ class TextModel(FineTunedModel):
             "backbone": serialize(self.backbone),
             "preprocessor": serialize(self.preprocessor),
             "pooling": self.pooling,
+            "layer": self.head.reading.layer or len(self.backbone.blocks),
+            "concatenate": self._concatenate(),
             "learning_rate": self.learning_rate,
             "dropout": self.head_dropout,
             "freeze": self.freeze,
@@ -229,6 +237,11 @@ class TextModel(FineTunedModel):
             "num_texts": self.num_texts,
             **self._head_config(),
         }
+
+    def _concatenate(self):
+        if self.pooling == "first":
+            return None
+        return self.head.reading.concatenate or "none"
 
     def _head_config(self):
         """What the constructor takes to make the head again."""

@@ -381,8 +381,8 @@ def test_a_folder_without_a_card_is_no_preset(copied, tmp_path):
             "backbone must be a JSON object",
         ),
         (
-            lambda config: config.update({"format_version": 2}),
-            "config.json: the format version is 2. This .* reads version 1",
+            lambda config: config.update({"format_version": 3}),
+            "config.json: the format version is 3. This .* reads version 2",
         ),
     ],
 )

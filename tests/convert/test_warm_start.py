@@ -243,11 +243,12 @@ def test_presets_start_encoders_too(folder, bert, tmp_path):
 
 def test_a_preset_keeps_its_sizes_under_its_own_name(tmp_path):
     sizes = {**OWN, "num_layers": 3, "recurrent_dim": 7, "step_size": [1, 2, 4]}
-    saved = keras_recbert.build("swish_small", sentence_layer=2, **sizes)
+    heads = {"next_sentence": {"layer": 2, "concatenate": None}}
+    saved = keras_recbert.build("swish_small", pretrained_heads=heads, **sizes)
     saved.save_preset(tmp_path / "preset")
     again = keras_recbert.build("swish_small", weights=tmp_path / "preset")
     assert_same(again, saved, 0.0)
-    for name in ("step_size", "sentence_layer"):
+    for name in ("step_size", "pretrained_heads"):
         assert again.config[name] == saved.config[name]
     prefix = keras_recbert.build(
         "swish_small", weights=tmp_path / "preset", num_layers=2
@@ -262,7 +263,7 @@ def test_a_preset_keeps_its_sizes_under_its_own_name(tmp_path):
         vocabulary=special + [f"w{i}" for i in range(OWN["vocabulary_size"] - 5)],
     )
     assert len(pretrainer.backbone.blocks) == 3
-    assert pretrainer.backbone.config["sentence_layer"] == 1
+    assert pretrainer.backbone.pretrained_heads["next_sentence"]["layer"] == 1
     with pytest.raises(ValueError, match="from 1 to 3. Received: layer=4"):
         keras_recbert.build(
             "swish_small",

@@ -309,8 +309,10 @@ def test_pretrainer_builds_the_encoder_that_its_objectives_read():
         hidden_dim=12,
         num_heads=2,
     )
-    assert model.backbone.config["sentence_layer"] == 1
-    assert model.backbone.config["concatenate"] == "next_sentence"
+    assert model.backbone.pretrained_heads == {
+        "masked_lm": {"layer": None, "concatenate": "next_sentence"},
+        "next_sentence": {"layer": 1, "concatenate": None},
+    }
     assert model.backbone.config["vocabulary_size"] == 7
     assert model.backbone.preprocessor is model.preprocessor
 
@@ -327,8 +329,8 @@ def test_pretrainer_builds_the_encoder_that_its_objectives_read():
             "`layer` of masked_lm must be a block of the encoder, from 1 to 2.",
         ),
         (
-            {"token_layer": 1},
-            "read follows from its objectives.*Received: token_layer=1.",
+            {"pretrained_heads": {}},
+            "read follows from its objectives.*Received: pretrained_heads={}.",
         ),
         ({"objective": {}}, "'objective'.*Did you mean 'objectives'"),
         ({"num_classes": 2}, "Pretrainer takes no argument 'num_classes'"),

@@ -19,6 +19,7 @@ from harness import (
 from toy_texts import VOCABULARY
 
 import keras_recbert
+from keras_recbert.heads.reading import Reading
 from keras_recbert.models.backbone import RecBertBackbone
 from keras_recbert.objectives import MaskedLM, NextSentence, Objectives, read_objectives
 from keras_recbert.tasks.fine_tuning_optimizer import fine_tuning_optimizer
@@ -58,8 +59,7 @@ def make(entries, block="transformer", **sizes):
         "max_sequence_length": 24,
         **sizes,
     }
-    levels = Pretrainer.backbone_arguments(entries, sizes["num_layers"])
-    model = Pretrainer(RecBertBackbone(block=block, **sizes, **levels), entries)
+    model = Pretrainer(RecBertBackbone(block=block, **sizes), entries)
     randomize(model)
     return model
 
@@ -442,13 +442,13 @@ def test_saved_and_loaded(entries, tmp_path):
     assert loaded.objectives == model.objectives == read_objectives(entries)
     assert loaded.count_params() == model.count_params()
     table = loaded.backbone.embeddings.token_embedding
-    assert loaded.heads["masked_lm"].token_embedding is table
+    assert loaded.heads["masked_lm"].layer.token_embedding is table
     for name, output in loaded(x).items():
         assert_close(output, model(x)[name], 0.0, name)
     assert_every_weight_learns(loaded, x)
 
 
-def test_encoder_takes_its_levels_and_vocabulary_along(tmp_path):
+def test_encoder_takes_what_it_was_trained_with_along(tmp_path):
     model = keras_recbert.build(
         "swish_tiny",
         task="pretrainer",
@@ -471,8 +471,7 @@ def test_encoder_takes_its_levels_and_vocabulary_along(tmp_path):
         hidden_dim=12,
         num_heads=3,
     )
-    levels = {"sentence_layer": 1, "token_layer": None, "concatenate": "cls"}
-    assert {key: classifier.backbone.config[key] for key in levels} == levels
+    assert classifier.head.reading == Reading("mean", None, "cls", 1)
     x = token_batch()
     x["token_ids"] %= len(VOCABULARY)
     expected = model.backbone(x)
@@ -502,7 +501,8 @@ def test_encoder_takes_its_levels_and_vocabulary_along(tmp_path):
         hidden_dim=12,
         num_heads=3,
     )
-    assert again.backbone.config["concatenate"] is None
+    noted = {"masked_lm": {"layer": None, "concatenate": None}}
+    assert again.backbone.pretrained_heads == noted
     hidden, wanted = again.backbone(x), expected["encoder_outputs"][2]
     assert_close(hidden["sequence_output"], wanted, 0.0)
     new = again.backbone.weights_report.new
@@ -552,23 +552,24 @@ def test_impossible_objectives(entries, message):
     error(entries, message)
 
 
-def test_encoder_of_other_levels():
-    encoder = RecBertBackbone(**SHRUNK["transformer"], vocabulary_size=37)
-    message = (
-        "These objectives need an encoder with sentence_layer=1. Received: one with "
-        r"sentence_layer=None. Build it with `\*\*Pretrainer.backbone_arguments\("
-    )
-    with pytest.raises(ValueError, match=message):
-        Pretrainer(encoder, {"masked_lm": None, "next_sentence": {"layer": 1}})
+def test_backbone_is_an_encoder():
     with pytest.raises(ValueError, match="`backbone` must be a RecBertBackbone.*str"):
         Pretrainer("bert_tiny", {"masked_lm": None})
 
 
+def test_left_to_right_encoder_shows_no_token_the_sentence():
+    error(
+        {"masked_lm": {"concatenate": "cls"}, "next_sentence": None},
+        "would show each of them what follows. Received: concatenate='cls', causal",
+        causal=True,
+    )
+
+
 def test_last_block_by_its_number_is_the_last_block():
-    levels = {"sentence_layer": 2, "token_layer": 2}
-    encoder = RecBertBackbone(**SHRUNK["transformer"], vocabulary_size=37, **levels)
+    encoder = RecBertBackbone(**SHRUNK["transformer"], vocabulary_size=37)
     model = Pretrainer(encoder, Objectives(MaskedLM(layer=2), NextSentence(layer=2)))
     assert dataclasses.asdict(model.objectives)["masked_lm"]["layer"] == 2
+    assert encoder.pretrained_heads["masked_lm"]["layer"] is None
 
 
 def test_nothing_to_freeze():

@@ -172,7 +172,7 @@ def disagree(strategy, folder, name):
     """One worker begins with other weights."""
     pretrainer, _, _ = build(strategy, "bert_tiny")
     if not is_chief(strategy):
-        bias = pretrainer.heads["masked_lm"].bias
+        bias = pretrainer.heads["masked_lm"].layer.bias
         bias.assign(bias + 1.0)
     try:
         check_workers_agree(pretrainer.weights, strategy)

@@ -141,7 +141,7 @@ def test_what_a_run_leaves(config, tmp_path):
         num_classes=2,
         weights=tmp_path / "run" / "preset",
     )
-    assert classifier.backbone.config["sentence_layer"] == 1
+    assert classifier.backbone.pretrained_heads["next_sentence"]["layer"] == 1
     for mine, theirs in zip(
         classifier.backbone.weights, model.backbone.weights, strict=True
     ):

@@ -1,10 +1,8 @@
-"""Which block of an encoder each head of its pre-training reads."""
+"""What a pre-training needs of its encoder, and what it leaves noted there."""
 
+from keras_recbert.heads.reading import Reading, check_concatenation
 from keras_recbert.layers.common import check_positive
-from keras_recbert.models.encoder_names import LEVELS
 from keras_recbert.objectives import Objectives, read_objectives
-
-LANGUAGE_MODELS = ("masked_lm", "causal_lm")
 
 
 def as_objectives(objectives):
@@ -14,30 +12,57 @@ def as_objectives(objectives):
     return read_objectives(objectives)
 
 
-def levels_of(objectives, num_layers):
-    """What an encoder must be built with; see `Pretrainer.backbone_arguments`."""
+def pretrained_heads(objectives, num_layers):
+    """Where the head of each objective reads, as an encoder notes it.
+
+    Args:
+        objectives: `Objectives`, or a dict that `read_objectives` takes.
+        num_layers: int. Number of blocks of the encoder.
+
+    Returns:
+        dict, see `RecBertBackbone`.
+
+    Raises:
+        ValueError: if a head reads a block above `num_layers`.
+    """
+    objectives = as_objectives(objectives)
     check_positive(num_layers=num_layers)
     objectives.check_layers(num_layers)
 
-    def level(*names):
-        for name in names:
-            if getattr(objectives, name) is not None:
-                layer = objectives.layer_of(name, num_layers)
-                return None if layer == num_layers else layer
-        return None
+    def entry(name):
+        layer = objectives.layer_of(name, num_layers)
+        return {
+            "layer": None if layer == num_layers else layer,
+            "concatenate": getattr(getattr(objectives, name), "concatenate", None),
+        }
 
-    masked_lm = objectives.masked_lm
-    return {
-        "sentence_layer": level("next_sentence"),
-        "token_layer": level(*LANGUAGE_MODELS, "bigram_shift"),
-        "concatenate": None if masked_lm is None else masked_lm.concatenate,
-    }
+    return {name: entry(name) for name in objectives.names()}
+
+
+def readings_of(heads):
+    """What the head of each objective reads.
+
+    Args:
+        heads: dict, as `pretrained_heads` gives it.
+
+    Returns:
+        dict of the name of an objective to its `Reading`.
+    """
+    sentence_layer = heads.get("next_sentence", {}).get("layer")
+
+    def reading(name, layer, concatenate):
+        if name == "next_sentence":
+            return Reading("first", layer)
+        beside = None if concatenate is None else sentence_layer
+        return Reading(None, layer, concatenate, beside)
+
+    return {name: reading(name, **head) for name, head in heads.items()}
 
 
 def check_encoder(backbone, objectives):
     """Raises `ValueError` for objectives that do not fit an encoder."""
     num_layers = len(backbone.blocks)
-    needed = levels_of(objectives, num_layers)
+    objectives.check_layers(num_layers)
     highest = max(objectives.layer_of(n, num_layers) for n in objectives.names())
     if highest < num_layers:
         raise ValueError(
@@ -45,16 +70,8 @@ def check_encoder(backbone, objectives):
             f"Received: {num_layers} blocks. Build the encoder with "
             f"num_layers={highest}, or put an objective at block {num_layers}."
         )
-    for key in LEVELS:
-        held = backbone.config[key]
-        if key != "concatenate" and held == num_layers:
-            held = None
-        if held != needed[key]:
-            raise ValueError(
-                f"These objectives need an encoder with {key}={needed[key]!r}. "
-                f"Received: one with {key}={backbone.config[key]!r}. Build it with "
-                "`**Pretrainer.backbone_arguments(objectives, num_layers)`."
-            )
+    if objectives.masked_lm is not None and objectives.masked_lm.concatenate:
+        check_concatenation(backbone, objectives.masked_lm.concatenate)
     causal = bool(backbone.config.get("causal"))
     if objectives.causal_lm is not None and not causal:
         raise ValueError(

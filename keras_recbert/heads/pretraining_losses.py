@@ -1,4 +1,4 @@
-"""Losses and metrics of the pre-training objectives.
+"""Losses and metrics of the heads of pre-training.
 
 Batches weigh their elements so that the mean of a loss over all elements is its mean
 over the real ones of a global batch. The metrics count each real element as one, so
@@ -76,25 +76,3 @@ class TokenBinaryCrossentropy(_Counted, keras.metrics.MeanMetricWrapper):
 def _is_right(y_true, y_pred):
     said = ops.cast(ops.greater(y_pred, 0), "float32")
     return ops.cast(ops.equal(ops.cast(y_true, "float32"), said), "float32")
-
-
-def loss_of(name):
-    """Loss of an objective, from logits."""
-    if name == "bigram_shift":
-        return TokenCrossentropy(name=name)
-    return keras.losses.SparseCategoricalCrossentropy(from_logits=True, name=name)
-
-
-def metrics_of(name, prefix=""):
-    """Metrics of an objective, from logits; their names start with `prefix`."""
-    accuracy, cross_entropy = f"{prefix}accuracy", f"{prefix}cross_entropy"
-    if name == "bigram_shift":
-        return [
-            TokenAccuracy(name=accuracy),
-            CountedAUC(from_logits=True, name=f"{prefix}auc"),
-            TokenBinaryCrossentropy(name=cross_entropy),
-        ]
-    return [
-        CountedAccuracy(name=accuracy),
-        CountedCrossentropy(from_logits=True, name=cross_entropy),
-    ]
