@@ -158,13 +158,7 @@ for _size, _parameters, _recurrent_dim in (
     )
 
 # Started from MiniLM.
-_MEASURED = {
-    SST2: 89.9,
-    MRPC: 81.6,
-    RTE: 58.8,
-    COLA: 30.4,
-    STSB: 86.7,
-}
+_MEASURED = {SST2: 89.9, MRPC: 81.6, RTE: 58.8, COLA: 30.4, STSB: 86.2}
 
 # TRANS-BLSTM ---------------------------------------------------------------------
 for _size, _parameters, _published, _targets in (
