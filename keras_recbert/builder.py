@@ -63,6 +63,7 @@ def build(name, task=None, weights=None, **overrides):
         from keras_recbert.tasks.task_models import (
             check_task,
             make_model,
+            packer_of,
             split_arguments,
         )
 
@@ -75,10 +76,9 @@ def build(name, task=None, weights=None, **overrides):
     if task is None:
         backbone = _build_backbone(card, overrides, checkpoint)
         if checkpoint is not None and checkpoint.vocabulary is not None:
-            backbone.preprocessor = _text_front(checkpoint, backbone)
+            backbone.preprocessor = _make_preprocessor(checkpoint, backbone)
         return backbone
     from keras_recbert.tasks.text_model import take_text_arguments
-    from keras_recbert.text.text_preprocessor import TextPreprocessor
 
     task_arguments, sizes = split_arguments(task, overrides)
     if task == "pretrainer":
@@ -89,11 +89,12 @@ def build(name, task=None, weights=None, **overrides):
     if checkpoint is not None:
         _take_vocabulary(checkpoint, task_arguments)
         head_too = _takes_head(task, task_arguments, checkpoint)
-    tokenizer, text = take_text_arguments(task_arguments)
+    packer = packer_of(task)
+    tokenizer, text = take_text_arguments(task_arguments, packer)
     if tokenizer is not None and checkpoint is None:
         sizes.setdefault("vocabulary_size", tokenizer.vocabulary_size)
     backbone = _build_backbone(card, sizes, checkpoint)
-    preprocessor = tokenizer and TextPreprocessor(
+    preprocessor = tokenizer and packer(
         tokenizer, **{"max_sequence_length": backbone.max_sequence_length, **text}
     )
     model = make_model(task, backbone, preprocessor, task_arguments)
@@ -147,7 +148,7 @@ def load(path):
     backbone.started_from = _started_from(backbone, checkpoint)
     preprocessor = None
     if checkpoint.vocabulary is not None:
-        preprocessor = _text_front(checkpoint, backbone)
+        preprocessor = _make_preprocessor(checkpoint, backbone)
     if checkpoint.head is None:
         backbone.preprocessor = preprocessor
         return backbone
@@ -202,7 +203,9 @@ def check_weights(name, weights, **overrides):
     from keras_recbert.convert.open_checkpoint import open_checkpoint
 
     checkpoint = open_checkpoint(weights)
-    _, sizes = _classes()["TextClassifier"].split_arguments(overrides)
+    from keras_recbert.tasks.task_models import split_arguments
+
+    _, sizes = split_arguments("classifier", overrides)
     _arguments(get_card(name), sizes, checkpoint)
     return checkpoint
 
@@ -478,7 +481,7 @@ def _takes_head(task, arguments, checkpoint):
     return True
 
 
-def _text_front(checkpoint, backbone):
+def _make_preprocessor(checkpoint, backbone):
     from keras_recbert.text.text_preprocessor import TextPreprocessor
     from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
 

@@ -38,9 +38,9 @@ def recbert(capsys):
 def saved(tmp_path_factory):
     """A folder with single.keras and pairs.keras, untrained."""
     folder = tmp_path_factory.mktemp("cli")
-    for name, num_texts in (("single", 1), ("pairs", 2)):
+    for name, fields in (("single", ("text",)), ("pairs", ("text", "text_pair"))):
         model = tiny_model(label_names=["bad", "good"])
-        model.num_texts = num_texts
+        model.fields = fields
         model.save(folder / f"{name}.keras")
     return folder
 

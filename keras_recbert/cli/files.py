@@ -10,7 +10,7 @@ import keras_recbert
 def export(
     model: Positional[str],
     output: Positional[str],
-    num_texts: int | None = None,
+    fields: tuple[str, ...] | None = None,
     overwrite: bool = False,
 ):
     """Writes a SavedModel that answers raw strings.
@@ -18,7 +18,8 @@ def export(
     Args:
         model: A model.keras written by `recbert finetune` or `model.save`, or a preset.
         output: Folder of the SavedModel.
-        num_texts: 1 or 2, texts an example has; by default what it was trained on.
+        fields: What an example has: text, or text text_pair; by default what the
+            model was trained on.
         overwrite: Replace the folder if it exists.
     """
     loaded = keras_recbert.load(model)
@@ -27,15 +28,15 @@ def export(
             f"{model} holds an encoder without a head for a task, which answers "
             "nothing. Train one first: recbert finetune --weights."
         )
-    loaded.export_savedmodel(output, num_texts=num_texts, overwrite=overwrite)
+    loaded.export_savedmodel(output, fields=fields, overwrite=overwrite)
     from keras_recbert.serving.savedmodel import saved_model_cli_line
 
-    num_texts = num_texts or loaded.num_texts
-    texts = "'a text' 'another' --pairs" if num_texts == 2 else "'a sentence'"
+    fields = fields or loaded.fields
+    texts = "'a text' 'another' --pairs" if len(fields) == 2 else "'a sentence'"
     print(
         f"Wrote {output}. Query it: recbert predict {output} {texts}\n"
         "TensorFlow's saved_model_cli needs the ops of TF Text, so call it as: "
-        f"{saved_model_cli_line(output, num_texts)}"
+        f"{saved_model_cli_line(output, fields)}"
     )
 
 

@@ -40,7 +40,7 @@ class Preset:
 
     Args:
         config: dict. `config.json`: class and arguments of the model, of its
-            `backbone` (None for a bare encoder) and of its `text_front` (or None).
+            `backbone` (None for a bare encoder) and of its `preprocessor` (or None).
         card: dict. `card.json`: sizes, metrics, source, license, versions, checksums.
         path: pathlib.Path. The folder.
     """
@@ -146,7 +146,7 @@ def read_preset(directory):
             f"{directory / CONFIG} says that the model is a {config['class']!r}, "
             f"{CARD} that it is a {card['class']!r}. {AGAIN}"
         )
-    if (config["text_front"] is None) == (VOCABULARY in card["files"]):
+    if (config["preprocessor"] is None) == (VOCABULARY in card["files"]):
         raise CheckpointError(
             f"{directory / CARD} must name {VOCABULARY} if and only if {CONFIG} "
             f"has a preprocessor. It names: {', '.join(card['files'])}. {AGAIN}"
@@ -179,7 +179,7 @@ def load_preset(directory, classes):
                 "import the module that adds it before you load."
             )
     try:
-        preprocessor = _make_text_front(preset.config["text_front"], preset.path)
+        preprocessor = _make_preprocessor(preset.config["preprocessor"], preset.path)
         build = functools.partial(_build, preset.config, preprocessor, classes)
         # Before memory is taken for sizes that nobody checked.
         check_tensors(build, preset.encoder_arguments, preset.path / WEIGHTS)
@@ -190,8 +190,8 @@ def load_preset(directory, classes):
         versions = preset.card["versions"]
         raise CheckpointError(
             f"{file} describes a model with a part that is not known here: {error} If "
-            "it is a block or a head of your own, import the module that adds it "
-            f"before you load; if not, load it with the version that wrote it: "
+            "it is a block, a head or a packer of your own, import the module that "
+            f"adds it before you load; if not, load it with the version that wrote it: "
             f"{versions}."
         ) from error
     except (KeyError, TypeError, ValueError) as error:
@@ -205,28 +205,32 @@ def load_preset(directory, classes):
 
 def _describe(model):
     """What `config.json` holds."""
-    from keras_recbert.text.text_preprocessor import TextPreprocessor
-
-    preprocessor, text_front = model.preprocessor, None
-    if preprocessor is not None:
-        if type(preprocessor) is not TextPreprocessor:
-            raise ValueError(
-                "A preset keeps a TextPreprocessor and no class of your own. Received: "
-                f"a model with a {type(preprocessor).__name__} as `preprocessor`."
-            )
-        text_front = {
-            "lowercase": preprocessor.tokenizer.lowercase,
-            "strip_accents": preprocessor.tokenizer.strip_accents,
-            "sequence_length": preprocessor.sequence_length,
-            "max_sequence_length": preprocessor.max_sequence_length,
-            "truncation": preprocessor.truncation,
-        }
     backbone = getattr(model, "backbone", None)
     return {
         "format_version": FORMAT_VERSION,
         **_class_and_arguments(model),
         "backbone": None if backbone is None else _class_and_arguments(backbone),
-        "text_front": text_front,
+        "preprocessor": _describe_preprocessor(model.preprocessor),
+    }
+
+
+def _describe_preprocessor(preprocessor):
+    from keras_recbert.text.packer import list_packers
+
+    if preprocessor is None:
+        return None
+    name = type(preprocessor).__name__
+    if name not in list_packers():
+        raise ValueError(
+            "A preset keeps a preprocessor that is registered (keras_recbert.text."
+            f"register_packer). Received: a model with a {name} as `preprocessor`."
+        )
+    tokenizer = preprocessor.tokenizer
+    return {
+        "class": name,
+        "lowercase": tokenizer.lowercase,
+        "strip_accents": tokenizer.strip_accents,
+        "arguments": json.loads(to_json(preprocessor.arguments())),
     }
 
 
@@ -241,20 +245,19 @@ def _class_and_arguments(model):
     return {"class": type(model).__name__, "arguments": arguments}
 
 
-def _make_text_front(arguments, directory):
-    from keras_recbert.text.text_preprocessor import TextPreprocessor
+def _make_preprocessor(described, directory):
+    from keras_recbert.text.packer import get_packer
     from keras_recbert.text.vocabulary import load_vocabulary
     from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
 
-    if arguments is None:
+    if described is None:
         return None
-    arguments = dict(arguments)
     tokenizer = WordPieceTokenizer(
         load_vocabulary(directory / VOCABULARY),
-        lowercase=arguments.pop("lowercase"),
-        strip_accents=arguments.pop("strip_accents"),
+        lowercase=described["lowercase"],
+        strip_accents=described["strip_accents"],
     )
-    return TextPreprocessor(tokenizer, **arguments)
+    return get_packer(described["class"])(tokenizer, **described["arguments"])
 
 
 def _build(config, preprocessor, classes):
@@ -266,9 +269,9 @@ def _build(config, preprocessor, classes):
         return model
     described = config["backbone"]
     backbone = classes[described["class"]](**described["arguments"])
-    num_texts = arguments.pop("num_texts")  # learned by `fit`, no argument
+    fields = arguments.pop("fields")  # noticed by `fit`, no argument
     model = make(backbone=backbone, preprocessor=preprocessor, **arguments)
-    model.num_texts = num_texts
+    model.fields = tuple(fields)
     return model
 
 

@@ -68,7 +68,7 @@ def read_preset_checkpoint(folder):
         shape = (arguments[size], arguments["hidden_dim"])
         path = f"embeddings/{table}/embeddings"
         origins[path] = Origin((path,), shape, shape)
-    text, vocabulary = preset.config["text_front"], None
+    text, vocabulary = preset.config["preprocessor"], None
     if text is not None:
         vocabulary = tuple(load_vocabulary(preset.path / VOCABULARY))
     return Checkpoint(

@@ -13,7 +13,7 @@ FORMAT_VERSION = 2
 CARD, CONFIG = "card.json", "config.json"
 WEIGHTS, VOCABULARY = "model.safetensors", "vocab.txt"
 FILES = (CARD, CONFIG, WEIGHTS, VOCABULARY)
-CONFIG_KEYS = ("format_version", "class", "arguments", "backbone", "text_front")
+CONFIG_KEYS = ("format_version", "class", "arguments", "backbone", "preprocessor")
 CARD_KEYS = (
     "format_version",
     "name",
@@ -131,10 +131,15 @@ def check_config(file, config):
                 f"{file}: a class is a string. It is "
                 f"{reprlib.repr(described['class'])}."
             )
-    if config["text_front"] is not None:
-        keys = ("lowercase", "strip_accents", "sequence_length")
-        keys += ("max_sequence_length", "truncation")
-        _check_keys(file, "text_front", config["text_front"], keys)
+    if config["preprocessor"] is not None:
+        described = config["preprocessor"]
+        keys = ("class", "lowercase", "strip_accents", "arguments")
+        _check_keys(file, "preprocessor", described, keys)
+        if not _is_plain_dict(described["arguments"]):
+            raise CheckpointError(
+                f"{file}: preprocessor.arguments must hold numbers, strings and lists "
+                f"of them. It holds {reprlib.repr(described['arguments'])}."
+            )
 
 
 def _is_plain(value):

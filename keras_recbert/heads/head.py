@@ -24,6 +24,8 @@ class Head:
         task: str. Value of `task` in `build`.
         metric_names: tuple of str. What dev sets are scored by unless a data set says
             otherwise; the first decides which epoch is kept. See `scores`.
+        packer: str. Class of the preprocessor, see `keras_recbert.text.Packer`: what
+            fields an example of the task has.
         dense: `keras.layers.Dense`, from rows to `units` logits.
         reading: `keras_recbert.heads.reading.Reading`, what it reads of the encoder;
             the model sets it.
@@ -34,6 +36,7 @@ class Head:
 
     task = None
     metric_names = ("accuracy",)
+    packer = "TextPreprocessor"
     reading = None
 
     def __init__(self, units):

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_recbert.ops.implementation import portable_graphs
-from keras_recbert.serving.savedmodel import TEXTS, read_savedmodel
+from keras_recbert.serving.savedmodel import read_savedmodel
 from keras_recbert.text.string_tensor import to_string_tensor
 
 SEPARATOR = "|"  # of several labels
@@ -18,25 +18,25 @@ class Predictor:
     """Predictions and scores for batches of texts.
 
     Args:
-        function: function of string tensors `text` and, for pairs, `text_pair`, both
-            `(batch_size,)`; gives a dict of `scores` and, of a classifier, `label`.
-        num_texts: int. Texts an example has.
+        function: function of string tensors `(batch_size,)`, by the names of the
+            fields; gives a dict of `scores` and, of a classifier, `label`.
+        fields: sequence of str. Fields an example has.
 
     Call arguments:
-        columns: list of `num_texts` lists of str.
+        columns: list of lists of str, one for each field.
 
     Returns:
         List of tuples, one an example, see `labels_and_scores`.
     """
 
     function: Callable
-    num_texts: int
+    fields: tuple
 
     def __call__(self, columns):
         outputs = self.function(
             **{
                 name: to_string_tensor(column)
-                for name, column in zip(TEXTS, columns, strict=False)
+                for name, column in zip(self.fields, columns, strict=True)
             }
         )
         if "scores" not in outputs:
@@ -77,7 +77,7 @@ def labels_and_scores(outputs):
 def savedmodel_predictor(path):
     """Loads a SavedModel as a `Predictor`; errors as of `read_savedmodel`."""
     signature = read_savedmodel(path)
-    return Predictor(signature, len(signature.structured_input_signature[1]))
+    return Predictor(signature, input_fields(signature))
 
 
 def model_predictor(model):
@@ -89,19 +89,23 @@ def model_predictor(model):
         model: `TextClassifier` or `TextRegressor`.
     """
 
-    def from_texts(*texts):
-        texts = texts if len(texts) == 2 else texts[0]
-        return model.answer(model(model.preprocessor(texts), training=False))
+    def from_fields(*columns):
+        return model.answer(model(model.preprocessor(columns), training=False))
 
-    names = TEXTS[: model.num_texts]
+    names = model.fields
     specs = [tf.TensorSpec([None], tf.string, name) for name in names]
     with portable_graphs():
-        traced = tf.function(from_texts).get_concrete_function(*specs)
+        traced = tf.function(from_fields).get_concrete_function(*specs)
 
     def function(**texts):
         return traced(*(texts[name] for name in names))
 
-    return Predictor(function, model.num_texts)
+    return Predictor(function, names)
+
+
+def input_fields(signature):
+    """Names of the inputs of a signature, which TensorFlow has sorted."""
+    return tuple(signature.structured_input_signature[1])
 
 
 def print_answers(path, texts, pairs=False):
@@ -124,14 +128,14 @@ def print_answers(path, texts, pairs=False):
             f"Pairs need an even number of texts. Received: {len(texts)} texts."
         )
     signature = read_savedmodel(path)
-    num_texts = len(signature.structured_input_signature[1])
-    if num_texts != 1 + pairs:
+    fields = input_fields(signature)
+    if len(fields) != 1 + pairs:
         raise ValueError(
-            f"The SavedModel at {path} takes {num_texts} text(s) an example. "
+            f"The SavedModel at {path} takes {len(fields)} text(s) an example. "
             + ("Leave --pairs out." if pairs else "Add --pairs.")
         )
     columns = [texts[::2], texts[1::2]] if pairs else [texts]
-    inputs = dict(zip(TEXTS, columns, strict=False))
+    inputs = dict(zip(fields, columns, strict=True))
     outputs = signature(**{name: tf.constant(part) for name, part in inputs.items()})
     rows = zip(*columns, strict=True)
     for line in format_answers(rows, {k: v.numpy() for k, v in outputs.items()}):

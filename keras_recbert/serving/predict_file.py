@@ -99,7 +99,7 @@ def predict_file(
     }
     with resumable_file(output_path, made_from, overwrite) as output:
         predictor = load()
-        _check_num_texts(model, predictor.num_texts, text_columns)
+        _check_num_texts(model, len(predictor.fields), text_columns)
         with _reporting(job, output, output_path) as progress:
             _write(job, predictor, batch_size, encoder, output, progress)
     return job.num_rows

@@ -1,6 +1,7 @@
 """SavedModels that take raw strings and need nothing of this package."""
 
 import contextlib
+import itertools
 import pathlib
 import shlex
 
@@ -15,7 +16,6 @@ from keras_recbert.os_errors import naming
 MARKER = "saved_model.pb"
 # What TensorFlow writes beside it.
 FILES = (MARKER, "variables", "assets", "fingerprint.pb")
-TEXTS = ("text", "text_pair")
 PACKED = ("token_ids", "segment_ids", "padding_mask")
 # What TensorFlow raises for files that were cut, lost or changed.
 _DAMAGED = (
@@ -31,12 +31,13 @@ _DAMAGED = (
 
 
 def write_savedmodel(
-    model, path, *, preprocessor, answer, num_texts=1, overwrite=False
+    model, path, *, preprocessor, answer, fields=("text",), overwrite=False
 ):
     """Writes a SavedModel whose default signature takes raw strings.
 
     Signatures:
-        serving_default: `text`, string `(batch_size,)`, and for pairs `text_pair`.
+        serving_default: the fields, string `(batch_size,)` each: `text`, and for pairs
+            `text_pair`.
         ids: `token_ids`, `segment_ids`, `padding_mask`, int32
             `(batch_size, sequence_length)`. Padding ids never count, whatever the
             mask says: TF Serving pads a mask of ones with ones. Ids outside the
@@ -52,26 +53,22 @@ def write_savedmodel(
         path: str or path. A folder that does not exist yet.
         preprocessor: layer from strings to packed ids.
         answer: function from logits to a dict of tensors.
-        num_texts: 1 or 2. Texts an example has.
+        fields: sequence of str. Fields an example has.
         overwrite: bool. Replaces `path` if it exists.
 
     Raises:
-        ValueError: if `num_texts` is neither 1 nor 2.
+        ValueError: if `fields` are not those of the preprocessor.
         FileExistsError: if `path` exists and `overwrite` is False, or it is something
             else than a SavedModel.
         OSError: if it cannot be written, such as where the disk is full.
     """
-    if num_texts not in (1, 2):
-        raise ValueError(f"`num_texts` must be 1 or 2. Received: {num_texts!r}.")
+    preprocessor.check_fields(fields)
     path = pathlib.Path(path)
     check_folder(path, FILES, overwrite)
     tokenizer = preprocessor.tokenizer
 
-    def from_text(text):
-        return answer(model(preprocessor(text), training=False))
-
-    def from_pair(text, text_pair):
-        return answer(model(preprocessor((text, text_pair)), training=False))
+    def from_fields(*columns):
+        return answer(model(preprocessor(columns), training=False))
 
     def from_ids(token_ids, segment_ids, padding_mask):
         token_ids = _checked(token_ids, tokenizer.vocabulary_size)
@@ -83,10 +80,10 @@ def write_savedmodel(
         }
         return answer(model(features, training=False))
 
-    texts = [tf.TensorSpec([None], tf.string, name) for name in TEXTS[:num_texts]]
+    strings = [tf.TensorSpec([None], tf.string, name) for name in fields]
     ids = [tf.TensorSpec([None, None], tf.int32, name) for name in PACKED]
     endpoints = {
-        "serving_default": (from_pair if num_texts == 2 else from_text, texts),
+        "serving_default": (from_fields, strings),
         "ids": (from_ids, ids),
     }
     with write_folder(path, FILES, overwrite) as folder:
@@ -212,19 +209,18 @@ def read_savedmodel(path):
     return signature
 
 
-def saved_model_cli_line(path, num_texts=1):
+def saved_model_cli_line(path, fields=("text",)):
     """Returns a shell line that queries a SavedModel with TensorFlow's own command.
 
     `saved_model_cli` alone does not load the ops of TF Text.
 
     Args:
         path: str or path. Folder of the SavedModel.
-        num_texts: 1 or 2. Texts an example has.
+        fields: sequence of str. Fields an example has.
     """
-    values = ('["a sentence"]', '["another"]')
+    values = itertools.chain(['["a sentence"]'], itertools.repeat('["another"]'))
     inputs = ";".join(
-        f"{name}={value}"
-        for name, value in zip(TEXTS[:num_texts], values, strict=False)
+        f"{name}={value}" for name, value in zip(fields, values, strict=False)
     )
     return (
         'python -c "import tensorflow_text; from '

@@ -46,7 +46,7 @@ class FineTunedModel(keras.Model):
     `layerwise_decay`.
     """
 
-    num_texts = 1  # texts an example has; noticed by `fit`, used by the export
+    fields = ("text",)  # what an example has; noticed by `fit`, used by the export
 
     @property
     def _recipe(self):
@@ -147,12 +147,12 @@ class FineTunedModel(keras.Model):
             need_preprocessor(self.preprocessor)
             y = self._read_labels(y)
             (x, y, sample_weight), validation_data = split_examples(
-                x, y, sample_weight, validation_split
+                self.preprocessor, x, y, sample_weight, validation_split
             )
             validation_split = 0.0
         inputs = self._model_inputs(x, y, sample_weight, batch_size, shuffle, seed)
-        if inputs.num_texts is not None:
-            self.num_texts = inputs.num_texts
+        if inputs.fields is not None:
+            self.fields = inputs.fields
         if validation_data is not None:
             validation_data = self._validation(validation_data, batch_size)
         steps = steps_per_epoch or inputs.num_batches
@@ -215,7 +215,7 @@ class FineTunedModel(keras.Model):
         with compiling(False):
             if not (is_packed(x) or is_stream(x) or isinstance(x, tf.data.Dataset)):
                 need_preprocessor(self.preprocessor)
-                parts = columns(x)
+                parts = columns(self.preprocessor, x)
                 one_batch = len(parts[0]) <= (batch_size or DEFAULT_BATCH_SIZE)
                 replicas = self.distribute_strategy.num_replicas_in_sync
                 if one_batch and steps is None and not callbacks and replicas == 1:

@@ -13,6 +13,7 @@ from keras_recbert.tasks.text_batches import (
     is_packed,
     ordered_batches,
     packed_dataset,
+    split_element,
 )
 from keras_recbert.tasks.text_streams import (
     has_texts,
@@ -36,7 +37,7 @@ class ModelInputs:
         num_batches: int, batches of a pass; None if nobody knows.
         lengths: tuple of int, the length of the rows of each batch of a pass; None if
             nobody knows.
-        num_texts: int, texts an example has; None if the ids do not say it.
+        fields: tuple of str, the fields an example has; None if the ids do not say it.
     """
 
     x: typing.Any
@@ -45,7 +46,7 @@ class ModelInputs:
     batch_size: int | None = None
     num_batches: int | None = None
     lengths: tuple | None = None
-    num_texts: int | None = None
+    fields: tuple | None = None
 
 
 def model_inputs(
@@ -61,7 +62,7 @@ def model_inputs(
     """Packs texts, in whatever form they come.
 
     Args:
-        preprocessor: `TextPreprocessor`; None for models of packed ids.
+        preprocessor: `Packer`; None for models of packed ids.
         read_labels: function from labels to an array of what the loss takes, which
             raises `ValueError` for others; None to predict.
         x: as for `TextModel.fit`.
@@ -86,7 +87,7 @@ def model_inputs(
         lengths = (length,) * num_batches
         return ModelInputs(x, y, sample_weight, batch_size, num_batches, lengths)
     need_preprocessor(preprocessor)
-    num_texts = len(x) if isinstance(x, tuple) else 1
+    fields = _fields(preprocessor, x)
     targets = (y, sample_weight) if read_labels is not None else None
     if shuffle:
         made = bucketed_batches(preprocessor, x, targets, size, seed=seed)
@@ -94,17 +95,18 @@ def model_inputs(
             made.dataset,
             num_batches=len(made.lengths),
             lengths=made.lengths,
-            num_texts=num_texts,
+            fields=fields,
         )
     batches = ordered_batches(preprocessor, x, targets, size)
     num_batches = int(batches.cardinality())
-    return ModelInputs(batches, num_batches=num_batches, num_texts=num_texts)
+    return ModelInputs(batches, num_batches=num_batches, fields=fields)
 
 
-def split_examples(x, y, sample_weight, fraction):
+def split_examples(preprocessor, x, y, sample_weight, fraction):
     """Takes the last part of arrays of texts off, as `validation_split` of Keras does.
 
     Args:
+        preprocessor: `Packer`.
         x: texts, as for `columns`.
         y, sample_weight: arrays `(num_examples,)`; the latter may be None.
         fraction: float in (0, 1). What is taken off.
@@ -120,7 +122,7 @@ def split_examples(x, y, sample_weight, fraction):
             "`validation_split` must be above 0 and below 1. "
             f"Received: validation_split={fraction!r}."
         )
-    parts = columns(x)
+    parts = columns(preprocessor, x)
     num_examples = len(parts[0])
     first = int(num_examples * (1 - fraction))
     if first in (0, num_examples):
@@ -132,7 +134,7 @@ def split_examples(x, y, sample_weight, fraction):
     def take(start, end):
         texts = tuple(part[start:end] for part in parts)
         targets = [v if v is None else np.asarray(v)[start:end] for v in (y, weights)]
-        return (texts if len(texts) == 2 else texts[0], *targets)
+        return (texts, *targets)
 
     weights = sample_weight
     return take(0, first), take(first, num_examples)
@@ -150,19 +152,19 @@ def need_preprocessor(preprocessor):
 def _of_dataset(preprocessor, read_labels, dataset, batch_size):
     if read_labels is not None:
         check_labelled(dataset)
-    num_texts = None
+    fields = None
     if not is_packed(dataset):
         need_preprocessor(preprocessor)
         spec = dataset.element_spec
-        texts = spec[0] if isinstance(spec, tuple) else spec
-        num_texts = len(texts) if isinstance(texts, tuple) else 1
+        texts, _ = split_element(*(spec if isinstance(spec, tuple) else (spec,)))
+        fields = _fields(preprocessor, texts)
         size = batch_size or DEFAULT_BATCH_SIZE
         dataset = packed_dataset(preprocessor, dataset, size)
     cardinality = int(dataset.cardinality())
     return ModelInputs(
         dataset,
         num_batches=cardinality if cardinality > 0 else None,
-        num_texts=num_texts,
+        fields=fields,
     )
 
 
@@ -181,5 +183,11 @@ def _of_stream(preprocessor, read_labels, stream, shuffle, seed):
     return ModelInputs(
         stream_batches(preprocessor, first, stream, read_labels, shuffle, seed),
         num_batches=num_batches,
-        num_texts=len(texts) if isinstance(texts, tuple) else 1,
+        fields=_fields(preprocessor, texts),
     )
+
+
+def _fields(preprocessor, x):
+    """Names of the fields of texts: a dict, a tuple of columns, or one column."""
+    number = len(x) if isinstance(x, (dict, tuple)) else 1
+    return preprocessor.fields[:number]

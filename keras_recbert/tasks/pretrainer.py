@@ -15,11 +15,7 @@ from keras_recbert.tasks.pretraining_checks import (
     pretrained_heads,
     readings_of,
 )
-from keras_recbert.tasks.text_model import (
-    TEXT_ARGUMENTS,
-    check_front,
-    split_arguments,
-)
+from keras_recbert.tasks.text_model import check_preprocessor
 
 BERT_OBJECTIVES = Objectives(masked_lm=MaskedLM(), next_sentence=NextSentence())
 
@@ -63,7 +59,7 @@ class Pretrainer(keras.Model):
             would leave no block to train.
     """
 
-    TASK_ARGUMENTS = (*TEXT_ARGUMENTS, "objectives")
+    TASK_ARGUMENTS = ("objectives",)
 
     def __init__(
         self,
@@ -80,7 +76,7 @@ class Pretrainer(keras.Model):
         objectives = as_objectives(objectives)
         check_encoder(backbone, objectives)
         if preprocessor is not None:
-            check_front(preprocessor, backbone)
+            check_preprocessor(preprocessor, backbone)
             backbone.preprocessor = preprocessor
         noted = pretrained_heads(objectives, len(backbone.blocks))
         backbone.set_pretrained_heads(noted)
@@ -101,11 +97,6 @@ class Pretrainer(keras.Model):
         self.heads = heads
         self.preprocessor = preprocessor
         self.next_sentence_frozen = False
-
-    @classmethod
-    def split_arguments(cls, arguments):
-        """As `TextModel.split_arguments`."""
-        return split_arguments(cls.__name__, cls.TASK_ARGUMENTS, arguments)
 
     def compile_for_pretraining(self, optimizer, **kwargs):
         """Compiles with the losses, weights and metrics of the objectives.

@@ -1,11 +1,13 @@
 """The model of a task, by the name that `build` knows it by."""
 
-from keras_recbert.core.names import nearest
+from keras_recbert.core.names import check_arguments, nearest
 from keras_recbert.heads import get_head, list_heads
+from keras_recbert.models.encoder import get_encoder, list_encoders
 from keras_recbert.tasks.pretrainer import Pretrainer
 from keras_recbert.tasks.text_classifier import TextClassifier
-from keras_recbert.tasks.text_model import TextModel
+from keras_recbert.tasks.text_model import TextModel, text_arguments
 from keras_recbert.tasks.text_regressor import TextRegressor
+from keras_recbert.text.packer import get_packer
 
 # Tasks with a class of their own; any other is a `TextModel` with the head of the task.
 CLASSES = {
@@ -35,9 +37,23 @@ def split_arguments(task, arguments):
     Raises:
         ValueError: for a keyword that is neither; names the nearest one.
     """
-    if task in CLASSES:
-        return CLASSES[task].split_arguments(arguments)
-    return TextModel.split_arguments(arguments, get_head(task).arguments())
+    cls = CLASSES.get(task, TextModel)
+    head = () if task in CLASSES else get_head(task).arguments()
+    own = (*text_arguments(packer_of(task)), *cls.TASK_ARGUMENTS, *head)
+    # Of any encoder; the encoder refuses those that it does not take.
+    sizes = ["dtype"]
+    for name in list_encoders():
+        sizes += get_encoder(name).arguments()
+    check_arguments(cls.__name__, arguments, dict.fromkeys((*own, *sizes)))
+    mine = {key: value for key, value in arguments.items() if key in own}
+    return mine, {key: value for key, value in arguments.items() if key not in own}
+
+
+def packer_of(task):
+    """The class of the preprocessor of a task."""
+    return get_packer(
+        "TextPreprocessor" if task not in list_heads() else get_head(task).packer
+    )
 
 
 def make_model(task, backbone, preprocessor, arguments):
@@ -46,7 +62,7 @@ def make_model(task, backbone, preprocessor, arguments):
     Args:
         task: str.
         backbone: `RecBertBackbone`.
-        preprocessor: `TextPreprocessor` or None.
+        preprocessor: `Packer` or None.
         arguments: dict of the arguments of the task.
 
     Returns:

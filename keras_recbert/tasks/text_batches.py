@@ -5,8 +5,6 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from keras_recbert.text.string_tensor import to_string_tensor
-
 PACK_CHUNK = 2048  # texts tokenized at a time; bounds the padded copy in memory
 # Up to so many word pieces, rows are padded to multiples of so many.
 LENGTH_STEPS = ((64, 8), (128, 16), (256, 32))
@@ -17,7 +15,14 @@ def is_packed(x):
     """Whether `x` is a dict of ids, or a dataset of them."""
     if isinstance(x, tf.data.Dataset):
         return tf.nest.flatten(x.element_spec)[0].dtype != tf.string
-    return isinstance(x, dict)
+    return isinstance(x, dict) and not any(map(_holds_strings, x.values()))
+
+
+def _holds_strings(column):
+    """Whether a column of a dict is one of texts, not of ids."""
+    if tf.is_tensor(column):
+        return column.dtype == tf.string
+    return isinstance(column, str) or np.asarray(column[:1]).dtype.kind in "OSU"
 
 
 def check_labelled(dataset):
@@ -35,37 +40,24 @@ def _is_text(spec):
     return getattr(spec, "dtype", None) == tf.string
 
 
-def columns(texts):
-    """Texts as a tuple of one or two columns of strings.
+def columns(preprocessor, x):
+    """The columns of arrays of examples.
 
     Args:
-        texts: a str; a list or array of str; or a tuple of two of these, the two
-            texts of pairs.
+        preprocessor: `Packer`.
+        x: as a `Packer` takes it.
 
     Returns:
-        Tuple of one or two string tensors `(num_examples,)`.
+        Tuple of string tensors `(num_examples,)`, a field each.
 
     Raises:
         TypeError: if a text is not a string.
         ValueError: if columns differ in length or are empty.
     """
-    parts = texts if isinstance(texts, tuple) else (texts,)
-    if len(parts) not in (1, 2):
-        raise ValueError(
-            "An example has one text, or a tuple of two. Received: a tuple of "
-            f"{len(parts)}. A batch of single texts is a list."
-        )
-    tensors = [
-        to_string_tensor(part, f"texts[{index}]" if len(parts) == 2 else "texts")
-        for index, part in enumerate(parts)
-    ]
-    lengths = [len(tensor) for tensor in tensors]
-    if len(set(lengths)) > 1 or 0 in lengths:
-        raise ValueError(
-            "Every column needs the same number of texts, at least one. Received: "
-            f"{' and '.join(map(str, lengths))} texts."
-        )
-    return tuple(tensors)
+    found = preprocessor.columns(x)
+    if len(found[0]) == 0:
+        raise ValueError("There is no text: every column needs at least one.")
+    return found
 
 
 def padded_length(length, limit):
@@ -92,7 +84,7 @@ def ordered_batches(preprocessor, texts, targets, batch_size):
     """Batches in the order of the texts, each padded to `padded_length`.
 
     Args:
-        preprocessor: `TextPreprocessor`.
+        preprocessor: `Packer`.
         texts: as for `columns`.
         targets: None, or tuple of arrays `(num_examples, ...)`: labels, weights.
         batch_size: int.
@@ -100,7 +92,7 @@ def ordered_batches(preprocessor, texts, targets, batch_size):
     Returns:
         `tf.data.Dataset` of packed ids, or of tuples of them and the targets.
     """
-    parts = columns(texts)
+    parts = columns(preprocessor, texts)
     targets = _checked(targets, len(parts[0]))
     dataset = tf.data.Dataset.from_tensor_slices((parts, targets)).batch(batch_size)
     return dataset.map(
@@ -134,7 +126,7 @@ def bucketed_batches(preprocessor, texts, targets, batch_size, seed=None):
     in the batch, or the preprocessor's `sequence_length`.
 
     Args:
-        preprocessor: `TextPreprocessor`.
+        preprocessor: `Packer`.
         texts: as for `columns`.
         targets: tuple of arrays `(num_examples, ...)`: labels, weights.
         batch_size: int.
@@ -143,7 +135,7 @@ def bucketed_batches(preprocessor, texts, targets, batch_size, seed=None):
     Returns:
         `BucketedBatches`.
     """
-    parts = columns(texts)
+    parts = columns(preprocessor, texts)
     targets = _checked(targets, len(parts[0]))
     token_ids, segment_ids = _tokenize(preprocessor, parts)
     if preprocessor.sequence_length is None:
@@ -190,10 +182,10 @@ def packed_dataset(preprocessor, dataset, batch_size):
     """Maps the preprocessor over a dataset of strings.
 
     Args:
-        preprocessor: `TextPreprocessor`.
-        dataset: `tf.data.Dataset` of a string, or a tuple of two (a pair), alone or
-            followed by labels and weights in a tuple. Batched, or single examples,
-            which are batched here.
+        preprocessor: `Packer`.
+        dataset: `tf.data.Dataset` of a string, a tuple of strings (a pair), or a dict
+            of them by field, alone or followed by labels and weights in a tuple.
+            Batched, or single examples, which are batched here.
         batch_size: int. Used for single examples.
 
     Returns:
@@ -203,36 +195,46 @@ def packed_dataset(preprocessor, dataset, batch_size):
     if tf.nest.flatten(spec)[0].shape.rank == 0:  # the text; labels may have axes
         dataset = dataset.batch(batch_size)
 
-    def split(*element):
-        element = element[0] if len(element) == 1 else element
-        if not isinstance(element, tuple):
-            return (element,), None  # a text
-        if isinstance(element[0], tuple):
-            return element[0], element[1:]  # a pair, labels
-        if _is_text(element[1]):
-            return element, None  # a pair
-        return element[:1], element[1:]  # a text, labels
-
     def pack_element(*element):
-        parts, targets = split(*element)
-        return join(pack(preprocessor, parts), targets)
+        x, targets = split_element(*element)
+        return join(pack(preprocessor, preprocessor.columns(x)), targets)
 
     return dataset.map(pack_element, num_parallel_calls=tf.data.AUTOTUNE).prefetch(
         tf.data.AUTOTUNE
     )
 
 
+def split_element(*element):
+    """Splits an element of a dataset of strings, or its spec.
+
+    Args:
+        *element: what `tf.data.Dataset.map` calls a function with.
+
+    Returns:
+        Tuple of texts as a `Packer` takes them, and a tuple of labels and weights or
+        None.
+    """
+    element = element[0] if len(element) == 1 else element
+    if not isinstance(element, tuple):
+        return element, None  # a text, or a dict
+    if isinstance(element[0], tuple):
+        return element[0], element[1:]  # a pair, labels
+    if _is_text(element[1]):
+        return element, None  # a pair
+    return element[0], element[1:]  # a text or a dict, labels
+
+
 def pack(preprocessor, parts):
     """Packed ids of columns of texts, padded to `padded_length`.
 
     Args:
-        preprocessor: `TextPreprocessor`.
-        parts: tuple of one or two string tensors `(batch_size,)`.
+        preprocessor: `Packer`.
+        parts: tuple of string tensors `(batch_size,)`, a field each.
 
     Returns:
         dict of int32 tensors `(batch_size, sequence_length)`, as the encoder takes.
     """
-    packed = preprocessor(tuple(parts) if len(parts) == 2 else parts[0])
+    packed = preprocessor(tuple(parts))
     if preprocessor.sequence_length is not None:
         return packed
     length = tf.shape(packed["token_ids"])[1]

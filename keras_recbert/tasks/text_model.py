@@ -2,11 +2,10 @@
 
 import keras
 
-from keras_recbert.core.names import check_arguments
 from keras_recbert.heads import Head, get_head
 from keras_recbert.heads.reading import POOLINGS, choose_reading
 from keras_recbert.models import backbone as _  # noqa: F401  registers its class
-from keras_recbert.models.encoder import Encoder, get_encoder, list_encoders
+from keras_recbert.models.encoder import Encoder
 from keras_recbert.models.encoder_outputs import EncoderOutputs, layers_beside
 from keras_recbert.ops.implementation import portable_graphs
 from keras_recbert.tasks.fine_tuned_model import FineTunedModel
@@ -17,13 +16,7 @@ from keras_recbert.tasks.model_inputs import need_preprocessor
 from keras_recbert.tasks.partial_training import check_partial_training, freeze_part
 from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
 
-TEXT_ARGUMENTS = (
-    "vocabulary",
-    "lowercase",
-    "strip_accents",
-    "sequence_length",
-    "truncation",
-)
+TOKENIZER_ARGUMENTS = ("vocabulary", "lowercase", "strip_accents")
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
@@ -34,7 +27,8 @@ class TextModel(FineTunedModel):
     other registered head makes a `TextModel`.
 
     `fit`, `evaluate` and `predict` take as `x`: a list or array of strings, a tuple
-    of two of these (pairs), packed ids as the encoder takes them, or batches of
+    of two of these (pairs), a dict of them by field (`{"text": ..., "text_pair":
+    ...}`), packed ids as the encoder takes them, or batches of
     strings (with labels) from a `tf.data.Dataset`, a generator or a
     `keras.utils.PyDataset`. Arrays of texts are tokenized once and trained on in
     shuffled batches of similar length.
@@ -50,7 +44,8 @@ class TextModel(FineTunedModel):
 
     Args:
         backbone: `RecBertBackbone`.
-        preprocessor: `TextPreprocessor`, or None for a model of packed ids only.
+        preprocessor: `TextPreprocessor` or another `keras_recbert.text.Packer`; None
+            for a model of packed ids only.
         head: `keras_recbert.heads.Head`, or a dict of `task` and arguments of the head.
         pooling: `"first"`, the encoder's pooled output (BERT's way), or `"mean"`, the
             mean of the outputs at real positions. Default: see above.
@@ -80,7 +75,6 @@ class TextModel(FineTunedModel):
     """
 
     TASK_ARGUMENTS = (
-        *TEXT_ARGUMENTS,
         "pooling",
         "layer",
         "concatenate",
@@ -111,7 +105,7 @@ class TextModel(FineTunedModel):
                 f"it. Received: {type(backbone).__name__}."
             )
         if preprocessor is not None:
-            check_front(preprocessor, backbone)
+            check_preprocessor(preprocessor, backbone)
         defaults = fine_tuning_defaults(backbone)
         pooling = defaults.pooling if pooling is None else pooling
         rate = defaults.learning_rate if learning_rate is None else learning_rate
@@ -146,19 +140,6 @@ class TextModel(FineTunedModel):
         for resting in layers_beside(backbone, [head.reading]):
             resting.trainable = False  # they get no gradient
 
-    @classmethod
-    def split_arguments(cls, arguments, head=()):
-        """Splits keywords of `build` into those of the task and sizes.
-
-        Args:
-            arguments: dict.
-            head: names of the arguments of the head.
-
-        Raises:
-            ValueError: for a keyword that is neither; names the nearest one.
-        """
-        return split_arguments(cls.__name__, (*cls.TASK_ARGUMENTS, *head), arguments)
-
     def export(self, filepath, format="tf_saved_model", **kwargs):
         """As `keras.Model.export`, of packed ids; nothing in it is left to XLA."""
         if format == "tf_saved_model":
@@ -169,14 +150,15 @@ class TextModel(FineTunedModel):
         with portable_graphs():
             super().export(filepath, format, **kwargs)
 
-    def export_savedmodel(self, path, num_texts=None, overwrite=False):
+    def export_savedmodel(self, path, fields=None, overwrite=False):
         """Writes a SavedModel that takes raw strings.
 
         See `keras_recbert.serving.savedmodel.write_savedmodel`.
 
         Args:
             path: str or path. A folder that does not exist yet.
-            num_texts: 1 or 2, texts an example has; by default what `fit` saw.
+            fields: sequence of str, the fields an example has, such as `("text",
+                "text_pair")`; by default what `fit` saw.
             overwrite: bool. Replaces `path` if it exists.
         """
         from keras_recbert.serving.savedmodel import write_savedmodel
@@ -187,7 +169,7 @@ class TextModel(FineTunedModel):
             path,
             preprocessor=self.preprocessor,
             answer=self.answer,
-            num_texts=self.num_texts if num_texts is None else num_texts,
+            fields=self.fields if fields is None else fields,
             overwrite=overwrite,
         )
 
@@ -234,7 +216,7 @@ class TextModel(FineTunedModel):
             "lora_rank": self.lora_rank,
             "layerwise_decay": self.layerwise_decay,
             "name": self.name,
-            "num_texts": self.num_texts,
+            "fields": list(self.fields),
             **self._head_config(),
         }
 
@@ -250,12 +232,12 @@ class TextModel(FineTunedModel):
     @classmethod
     def from_config(cls, config):
         config = dict(config)
-        num_texts = config.pop("num_texts")
+        fields = tuple(config.pop("fields"))
         for key in ("backbone", "preprocessor"):
             config[key] = keras.saving.deserialize_keras_object(config[key])
         config["backbone"].started_from = "preset"  # a file holds what was trained
         model = cls(**config)
-        model.num_texts = num_texts
+        model.fields = fields
         return model
 
 
@@ -276,27 +258,7 @@ def as_head(head):
     return get_head(head["task"])(**arguments)
 
 
-def split_arguments(what, own, arguments):
-    """Splits keywords of `build` into those of a task and sizes.
-
-    Args:
-        what: str. What messages call the task.
-        own: sequence of str, the arguments of the task.
-        arguments: dict.
-
-    Raises:
-        ValueError: for a keyword that is neither; names the nearest one.
-    """
-    # Of any encoder; the encoder refuses those that it does not take.
-    sizes = ["dtype"]
-    for name in list_encoders():
-        sizes += get_encoder(name).arguments()
-    check_arguments(what, arguments, dict.fromkeys((*own, *sizes)))
-    mine = {k: v for k, v in arguments.items() if k in own}
-    return mine, {k: v for k, v in arguments.items() if k not in own}
-
-
-def check_front(preprocessor, backbone):
+def check_preprocessor(preprocessor, backbone):
     """Raises `ValueError` for a preprocessor that does not fit an encoder."""
     size = backbone.config["vocabulary_size"]
     if preprocessor.tokenizer.vocabulary_size > size:
@@ -314,20 +276,33 @@ def check_front(preprocessor, backbone):
         )
 
 
-def take_text_arguments(arguments):
+def text_arguments(packer):
+    """Names of the arguments of a task that are about its text.
+
+    Args:
+        packer: class of the preprocessor; its `max_sequence_length` follows from the
+            encoder.
+    """
+    names = (*TOKENIZER_ARGUMENTS, *packer.argument_names())
+    return tuple(name for name in names if name != "max_sequence_length")
+
+
+def take_text_arguments(arguments, packer):
     """Takes the arguments of the text out of those of a task.
 
     Args:
         arguments: dict, changed in place.
+        packer: class of the preprocessor.
 
     Returns:
-        Tuple of `WordPieceTokenizer` and a dict, other arguments of
-        `TextPreprocessor`; or of None and an empty dict without a vocabulary.
+        Tuple of `WordPieceTokenizer` and a dict, other arguments of the preprocessor;
+        or of None and an empty dict without a vocabulary.
 
     Raises:
         ValueError: if there are other arguments than a vocabulary that need one.
     """
-    text = {key: arguments.pop(key) for key in TEXT_ARGUMENTS if key in arguments}
+    names = text_arguments(packer)
+    text = {key: arguments.pop(key) for key in names if key in arguments}
     vocabulary = text.pop("vocabulary", None)
     if vocabulary is not None:
         lowercase = text.pop("lowercase", True)

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_recbert.tasks.text_batches import columns, join, pack
+from keras_recbert.tasks.text_batches import columns, is_packed, join, pack
 
 
 def is_stream(x):
@@ -47,8 +47,7 @@ def _again(first, stream):
 
 def has_texts(batch):
     """Whether a batch of a stream holds texts, not packed ids."""
-    x = batch[0] if isinstance(batch, tuple) else batch
-    return not isinstance(x, dict)
+    return not is_packed(batch[0] if isinstance(batch, tuple) else batch)
 
 
 def stream_batches(preprocessor, first, stream, read_labels, shuffle, seed=None):
@@ -75,7 +74,8 @@ def stream_batches(preprocessor, first, stream, read_labels, shuffle, seed=None)
         x, *targets = batch if isinstance(batch, tuple) else (batch,)
         if targets:
             targets[0] = read_labels(targets[0])
-        return join(pack(preprocessor, columns(x)), tuple(map(np.asarray, targets)))
+        packed = pack(preprocessor, columns(preprocessor, x))
+        return join(packed, tuple(map(np.asarray, targets)))
 
     def batches():
         if not isinstance(stream, keras.utils.PyDataset):

@@ -8,6 +8,7 @@ require_tensorflow()
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "packer": ["Packer", "get_packer", "list_packers", "register_packer"],
         "text_preprocessor": ["TextPreprocessor"],
         "vocabulary": [
             "learn_vocabulary",

@@ -4,8 +4,7 @@ import keras
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from keras_recbert.text.string_tensor import to_string_tensor
-from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
+from keras_recbert.text.packer import Packer, register_packer
 
 TRUNCATIONS = ("longest_first", "round_robin", "waterfall", "only_first", "only_second")
 # A text is tokenized to this word, or to the limit of tokens if that is larger: what
@@ -14,8 +13,9 @@ TRUNCATIONS = ("longest_first", "round_robin", "waterfall", "only_first", "only_
 MAX_WORDS = 16_384
 
 
+@register_packer
 @keras.saving.register_keras_serializable("keras_recbert")
-class TextPreprocessor(keras.layers.Layer):
+class TextPreprocessor(Packer):
     """Packs texts, or pairs of texts, as `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`.
 
     Rows longer than the limit lose tokens from the ends of their texts. For a pair,
@@ -42,9 +42,9 @@ class TextPreprocessor(keras.layers.Layer):
         truncation: str. One of the names above.
 
     Call arguments:
-        texts: a batch of texts (string tensor `(batch_size,)`, NumPy array, list of
-            str), or for pairs a tuple of two such batches of equal size. One str, or
-            a tuple of two, is a batch of one.
+        x: a batch of texts (string tensor `(batch_size,)`, NumPy array, list of str),
+            or for pairs a tuple of two such batches of equal size, or a dict of
+            `text` and `text_pair`. One str, or a tuple of two, is a batch of one.
 
     Returns:
         dict of int32 tensors, `(batch_size, sequence_length)`: `token_ids`;
@@ -67,6 +67,9 @@ class TextPreprocessor(keras.layers.Layer):
     ```
     """
 
+    fields = ("text", "text_pair")
+    num_optional = 1
+
     def __init__(
         self,
         tokenizer,
@@ -75,58 +78,26 @@ class TextPreprocessor(keras.layers.Layer):
         truncation="longest_first",
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        # The arguments are strings: Keras must not cast them to the layer's dtype.
-        self._convert_input_args = False
-        self._allow_non_tensor_positional_args = True
-        self.supports_jit = False
-
-        if not isinstance(tokenizer, WordPieceTokenizer):
-            raise TypeError(
-                "`tokenizer` must be a WordPieceTokenizer. Received: "
-                f"{tokenizer!r}. Try WordPieceTokenizer('vocab.txt')."
-            )
+        super().__init__(tokenizer, sequence_length, max_sequence_length, **kwargs)
         if truncation not in TRUNCATIONS:
             raise ValueError(
                 f"`truncation` must be one of {', '.join(TRUNCATIONS)}. "
                 f"Received: truncation={truncation!r}."
             )
-        _check_length("max_sequence_length", max_sequence_length)
-        if sequence_length is not None:
-            _check_length("sequence_length", sequence_length)
-            if sequence_length > max_sequence_length:
-                raise ValueError(
-                    "`sequence_length` must not exceed `max_sequence_length`. "
-                    f"Received: sequence_length={sequence_length}, "
-                    f"max_sequence_length={max_sequence_length}."
-                )
-        self.tokenizer = tokenizer
-        self.sequence_length = sequence_length
-        self.max_sequence_length = max_sequence_length
         self.truncation = truncation
-        # Traced once, for a batch of texts and for two: op by op, or traced anew by
-        # each `Dataset.map`, packing takes longer than a small model. Set past Keras
-        # and TensorFlow, which would put the functions into a SavedModel.
-        strings = tf.TensorSpec([None], tf.string)
-        packers = [
-            tf.function(self._pack, input_signature=[strings] * n, autograph=False)
-            for n in (1, 2)
-        ]
-        object.__setattr__(self, "_packers", packers)
-        self.built = True
 
-    def call(self, texts):
-        batches = _batches_of(texts)
+    def columns(self, x):
+        columns = super().columns(x)
         limit = self.sequence_length or self.max_sequence_length
-        if limit < 5 and len(batches) == 2:
+        if limit < 5 and len(columns) == 2:
             raise ValueError(
                 "A pair needs at least 5 tokens: [CLS], two [SEP] and one token of "
                 f"each text. Received: a limit of {limit}. Build the preprocessor "
                 "with a larger `sequence_length` or `max_sequence_length`."
             )
-        return self._packers[len(batches) - 1](*batches)
+        return columns
 
-    def _pack(self, *batches):
+    def pack(self, *batches):
         limit = self.sequence_length or self.max_sequence_length
         max_words = max(limit, MAX_WORDS)
         segments = [self.tokenizer(batch, max_words) for batch in batches]
@@ -186,55 +157,6 @@ class TextPreprocessor(keras.layers.Layer):
             f"the row of {self.sequence_length or self.max_sequence_length} tokens. "
             'Use truncation="longest_first" or a longer sequence_length.',
         )
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "tokenizer": keras.saving.serialize_keras_object(self.tokenizer),
-            "sequence_length": self.sequence_length,
-            "max_sequence_length": self.max_sequence_length,
-            "truncation": self.truncation,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        tokenizer = keras.saving.deserialize_keras_object(config["tokenizer"])
-        return super().from_config({**config, "tokenizer": tokenizer})
-
-
-def _check_length(name, length):
-    if not isinstance(length, int) or length < 3:
-        raise ValueError(
-            f"`{name}` must be an integer of at least 3: [CLS], one token, [SEP]. "
-            f"Received: {name}={length!r}."
-        )
-
-
-def _batches_of(texts):
-    """Returns a list of one or two string tensors of equal size."""
-    if not isinstance(texts, tuple):
-        return [to_string_tensor(texts)]
-    if len(texts) not in (1, 2):
-        raise ValueError(
-            "`texts` must be one batch of texts or a tuple of two. Received a tuple "
-            f"of {len(texts)}. A batch of several texts is a list."
-        )
-    batches = [
-        to_string_tensor(batch, f"texts[{index}]") for index, batch in enumerate(texts)
-    ]
-    sizes = [batch.shape[0] for batch in batches]
-    if None not in sizes and len(set(sizes)) > 1:
-        raise ValueError(
-            "The two batches of a pair must have the same size. "
-            f"Received: {sizes[0]} first texts, {sizes[1]} second texts."
-        )
-    if None in sizes and len(batches) == 2:
-        tf.debugging.assert_equal(
-            tf.size(batches[0]),
-            tf.size(batches[1]),
-            "The two batches of a pair must have the same size.",
-        )
-    return batches
 
 
 def _first(segment, length):

@@ -143,7 +143,7 @@ def train(
         model = build_model(config, task, vocabulary, precision)
         if config.weights is not None:
             print(model.backbone.weights_report, flush=True)
-        model.num_texts = len(train_examples.texts)
+        model.fields = model.preprocessor.fields[: len(train_examples.texts)]
         batch_size = min(config.batch_size, len(train_examples))
         batches = bucketed_batches(
             model.preprocessor,

@@ -24,7 +24,7 @@ def models(tmp_path_factory):
     model.export_savedmodel(folder / "one_savedmodel")
     model.backbone.save_preset(folder / "encoder")
     regressor = tiny_model("swish_tiny", task="regressor")
-    regressor.export_savedmodel(folder / "two", num_texts=2)
+    regressor.export_savedmodel(folder / "two", fields=("text", "text_pair"))
     return folder
 
 

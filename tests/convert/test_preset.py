@@ -173,11 +173,11 @@ def test_texts_are_read_as_before(classifier, written):
 def test_pairs_are_exported_as_pairs(tmp_path):
     model = tiny_model(task="regressor", truncation="only_second", lowercase=False)
     first, second, _ = review_pairs()
-    model.num_texts = 2  # as `fit` does that sees pairs
+    model.fields = ("text", "text_pair")  # as `fit` does that sees pairs
     randomize(model)
     write_preset(model, tmp_path / "preset")
     loaded = load(tmp_path / "preset")
-    assert loaded.num_texts == 2
+    assert loaded.fields == ("text", "text_pair")
     assert loaded.preprocessor.truncation == "only_second"
     assert not loaded.preprocessor.tokenizer.lowercase
     assert loaded.preprocessor.max_sequence_length == 64
@@ -357,15 +357,17 @@ def test_a_folder_without_a_card_is_no_preset(copied, tmp_path):
             "does not describe a model .*num_layers=-1",
         ),
         (
-            lambda config: config["arguments"].pop("num_texts"),
-            "does not describe a model .*'num_texts'",
+            lambda config: config["arguments"].pop("fields"),
+            "does not describe a model .*'fields'",
         ),
         (
-            lambda config: config["text_front"].update({"truncation": "none"}),
+            lambda config: config["preprocessor"]["arguments"].update(
+                {"truncation": "none"}
+            ),
             "does not describe a model .*truncation='none'",
         ),
         (
-            lambda config: config.update({"text_front": None}),
+            lambda config: config.update({"preprocessor": None}),
             "card.json must name vocab.txt if and only if",
         ),
         (
@@ -373,8 +375,8 @@ def test_a_folder_without_a_card_is_no_preset(copied, tmp_path):
             r"Missing: \[\]. Unknown: \['module'\]",
         ),
         (
-            lambda config: config["text_front"].pop("lowercase"),
-            r"text_front must have .* Missing: \['lowercase'\]",
+            lambda config: config["preprocessor"].pop("lowercase"),
+            r"preprocessor must have .* Missing: \['lowercase'\]",
         ),
         (
             lambda config: config.update({"backbone": ["RecBertBackbone"]}),

@@ -22,14 +22,14 @@ class Lengths:
     """A predictor that calls texts long or short; no TensorFlow."""
 
     def __init__(self, num_texts=1, is_regressor=False, stop_after=None, seconds=0.0):
-        self.num_texts = num_texts
+        self.fields = ("text", "text_pair")[:num_texts]
         self.is_regressor = is_regressor
         self.stop_after = stop_after
         self.seconds = seconds
         self.batches = []
 
     def __call__(self, columns):
-        assert len(columns) == self.num_texts
+        assert len(columns) == len(self.fields)
         if len(self.batches) == self.stop_after:
             raise KeyboardInterrupt
         self.batches.append(columns)

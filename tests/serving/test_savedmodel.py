@@ -56,7 +56,9 @@ class Written:
         self.model = tiny_model(name, task=task, **names)
         randomize(self.model)
         self.path = folder / case
-        self.model.export_savedmodel(self.path, num_texts=self.num_texts)
+        self.model.export_savedmodel(
+            self.path, fields=("text", "text_pair")[: self.num_texts]
+        )
         self.texts = (FIRST, SECOND) if self.num_texts == 2 else TEXTS
         columns = (FIRST, SECOND) if self.num_texts == 2 else (TEXTS,)
         self.inputs = dict(zip(("text", "text_pair"), columns, strict=False))
@@ -364,9 +366,11 @@ def test_an_existing_path_stays_untouched(written, tmp_path):
     with pytest.raises(FileExistsError, match="notes.txt is a file"):
         model.export_savedmodel(folder / "notes.txt")
     assert contents(tmp_path) == before
-    for num_texts in (0, 3, "2"):
-        with pytest.raises(ValueError, match="`num_texts` must be 1 or 2. Received"):
-            model.export_savedmodel(tmp_path / "new", num_texts=num_texts)
+    for fields in ((), ("text_pair",), ("text", "text_pair", "text")):
+        with pytest.raises(
+            ValueError, match="fields 'text', 'text_pair' .which may be"
+        ):
+            model.export_savedmodel(tmp_path / "new", fields=fields)
     assert contents(tmp_path) == before
 
 

@@ -70,7 +70,7 @@ def test_fit_takes_every_form_that_keras_takes():
     history = model.fit(Batches(), epochs=2, validation_data=Batches(), **QUIET)
     assert int(model.optimizer.iterations) == 6
     assert len(history.history["val_loss"]) == 2
-    assert model.num_texts == 2
+    assert model.fields == ("text", "text_pair")
 
 
 def test_the_first_labels_name_the_classes():

@@ -229,7 +229,7 @@ def test_saved_classifier_is_whole_and_learns_again(classifier, tmp_path):
     assert type(loaded) is type(classifier)
     assert loaded.label_names == ["bad", "good"]
     assert loaded.num_classes == 2
-    assert loaded.num_texts == 1
+    assert loaded.fields == ("text",)
     assert loaded.head_dropout == 0.1
     assert loaded.pooling == "mean"
     assert loaded.backbone.started_from == "preset"  # not random weights
@@ -248,10 +248,10 @@ def test_saved_regressor_of_pairs_is_whole(tmp_path):
     model = tiny_model(task="regressor", sequence_length=32, truncation="waterfall")
     randomize(model)
     model.fit((FIRST, SECOND), SAME, **QUIET)
-    assert model.num_texts == 2
+    assert model.fields == ("text", "text_pair")
     model.save(tmp_path / "model.keras")
     loaded = load_model(tmp_path / "model.keras")
-    assert loaded.num_texts == 2
+    assert loaded.fields == ("text", "text_pair")
     assert loaded.preprocessor.get_config() == model.preprocessor.get_config()
     expected = model.predict((FIRST, SECOND), **QUIET)
     assert_close(loaded.predict((FIRST, SECOND), **QUIET), expected, 1e-6)
@@ -276,7 +276,7 @@ def test_fit_notices_how_many_texts_an_example_has():
         (ids_of(model, TEXTS), LABELS, 2),  # ids do not say: as before
     ):
         model.fit(x, y, **QUIET)
-        assert model.num_texts == expected
+        assert len(model.fields) == expected
 
 
 def test_loading_what_is_not_there(tmp_path):
@@ -311,7 +311,7 @@ def test_texts_need_a_vocabulary():
         (["a", "x"], [0], ValueError, "2 texts, 1 labels"),
         ((["a"], ["a"], ["a"]), [0], ValueError, "a tuple of 3"),
         ((["a", "x"], ["a"]), [0, 1], ValueError, "Received: 2 and 1 texts"),
-        ([], [], ValueError, "Received: 0 texts"),
+        ([], [], ValueError, "There is no text: every column needs at least one"),
         (7, [0], TypeError, "Received: 7 of type int"),
         (["a", "x"], None, ValueError, "`y` must hold the labels.*Received: None"),
         (
@@ -395,7 +395,7 @@ def test_impossible_tasks_are_refused(arguments, message):
         tiny_model(**arguments)
 
 
-def test_the_text_front_must_fit_the_encoder():
+def test_the_preprocessor_must_fit_the_encoder():
     from keras_recbert.tasks import TextClassifier
 
     backbone = keras_recbert.build("bert_tiny", vocabulary_size=26, **SIZES)

@@ -32,7 +32,7 @@ def test_task_trains_and_scores(name, data_dir, tmp_path, capsys):
     split = task.dev_splits[0]
     for metric in task.metrics:
         assert -1 <= results["scores"][f"{split}_{metric}"] <= 1
-    assert model.num_texts == len(task.text_columns)
+    assert len(model.fields) == len(task.text_columns)
     # A departure from the official files is told, and nothing else is.
     assert bool(results["notes"]) == (name in SPLIT_HERE)
     assert ("Note: " in capsys.readouterr().out) == (name in SPLIT_HERE)

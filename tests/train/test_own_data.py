@@ -161,7 +161,7 @@ def test_scores_of_pairs_without_labels_in_the_test_table(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "A regressor, because the labels are numbers with fractions" in out
     assert "no column 'alike', so no scores on it" in out
-    assert model.num_texts == 2
+    assert model.fields == ("text", "text_pair")
     assert "dev_pearson" in results["scores"]
     assert not any(name.startswith("test_") for name in results["scores"])
     written = pandas.read_csv(tmp_path / "run" / "predictions.csv")

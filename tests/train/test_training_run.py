@@ -174,8 +174,8 @@ def test_pairs_scores_and_two_dev_splits(tmp_path, task, scores):
     assert set(results["scores"]) == scores | {f"{split}_loss" for split in splits}
     assert set(results["dev_examples"]) == splits
     assert names_in(tmp_path / "run") == FILES
-    assert model.num_texts == 2
-    assert load_model(tmp_path / "run" / "model.keras").num_texts == 2
+    assert model.fields == ("text", "text_pair")
+    assert load_model(tmp_path / "run" / "model.keras").fields == ("text", "text_pair")
     split = sorted(splits)[0]
     dev = read_glue(task, tmp_path / "glue", split)
     logits = model.predict(dev.texts, verbose=0)

@@ -1,0 +1,236 @@
+"""From the fields of examples to the features that an encoder takes."""
+
+import inspect
+
+import keras
+import tensorflow as tf
+
+from keras_recbert.core.names import UnknownNameError
+from keras_recbert.text.string_tensor import to_string_tensor
+from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
+
+
+class Packer(keras.layers.Layer):
+    """Packs the fields of examples, strings, into rows of ids.
+
+    Subclass it, and decorate the subclass with `register_packer` and
+    `keras.saving.register_keras_serializable`; then it goes through `fit`, files,
+    presets and SavedModels, whose inputs have the names of the fields. A subclass sets
+    `fields` and defines `pack`. What its constructor takes beside these arguments is
+    plain Python, kept as an attribute of its name.
+
+    Attributes:
+        fields: tuple of str. Names of the fields of an example, in order.
+        num_optional: int. How many of the last fields a batch may lack.
+
+    Args:
+        tokenizer: `WordPieceTokenizer`.
+        sequence_length: int or None. Length of every row. None: the length of the
+            longest row of the batch.
+        max_sequence_length: int. The most tokens a row may have, special tokens
+            included; the limit where `sequence_length` is None.
+
+    Call arguments:
+        x: a batch: a dict of a column for each field, a tuple of columns in the order
+            of `fields`, or the column of the first field. A column is a string tensor
+            `(batch_size,)`, a NumPy array or a list of str; one str is a batch of one.
+
+    Returns:
+        dict of int32 tensors, `(batch_size, sequence_length)`: `token_ids`,
+        `segment_ids`, and `padding_mask`, 1 on tokens, 0 on padding.
+
+    Raises:
+        ValueError: if a length is not valid, if there are other fields than these, or
+            if the columns differ in size.
+        TypeError: if `tokenizer` is none, or a text is not a string.
+    """
+
+    fields = ("text",)
+    num_optional = 0
+
+    def __init__(
+        self, tokenizer, sequence_length=None, max_sequence_length=512, **kwargs
+    ):
+        super().__init__(**kwargs)
+        # The arguments are strings: Keras must not cast them to the layer's dtype.
+        self._convert_input_args = False
+        self._allow_non_tensor_positional_args = True
+        self.supports_jit = False
+
+        if not isinstance(tokenizer, WordPieceTokenizer):
+            raise TypeError(
+                "`tokenizer` must be a WordPieceTokenizer. Received: "
+                f"{tokenizer!r}. Try WordPieceTokenizer('vocab.txt')."
+            )
+        _check_length("max_sequence_length", max_sequence_length)
+        if sequence_length is not None:
+            _check_length("sequence_length", sequence_length)
+            if sequence_length > max_sequence_length:
+                raise ValueError(
+                    "`sequence_length` must not exceed `max_sequence_length`. "
+                    f"Received: sequence_length={sequence_length}, "
+                    f"max_sequence_length={max_sequence_length}."
+                )
+        self.tokenizer = tokenizer
+        self.sequence_length = sequence_length
+        self.max_sequence_length = max_sequence_length
+        # Traced once for each number of columns: op by op, or traced anew by each
+        # `Dataset.map`, packing takes longer than a small model. Set past Keras and
+        # TensorFlow, which would put the functions into a SavedModel.
+        strings = tf.TensorSpec([None], tf.string)
+        required = len(self.fields) - self.num_optional
+        traced = {
+            n: tf.function(self.pack, input_signature=[strings] * n, autograph=False)
+            for n in range(required, len(self.fields) + 1)
+        }
+        object.__setattr__(self, "_traced", traced)
+        self.built = True
+
+    def pack(self, *columns):
+        """Packs a batch; traced as a graph.
+
+        Args:
+            *columns: string tensors `(batch_size,)`, a field each, in order.
+
+        Returns:
+            dict of int32 tensors, see `Packer`.
+        """
+        raise NotImplementedError
+
+    def call(self, x):
+        columns = self.columns(x)
+        return self._traced[len(columns)](*columns)
+
+    def columns(self, x):
+        """The columns of a batch as string tensors.
+
+        Args:
+            x: as for a call.
+
+        Returns:
+            Tuple of string tensors `(batch_size,)`, in the order of `fields`.
+        """
+        if isinstance(x, dict):
+            names = [*filter(x.__contains__, self.fields), *(set(x) - set(self.fields))]
+            self.check_fields(names)
+            x = tuple(x[name] for name in names)
+        parts = x if isinstance(x, tuple) else (x,)
+        required = len(self.fields) - self.num_optional
+        if not required <= len(parts) <= len(self.fields):
+            raise ValueError(
+                f"An example has {self._described()}. Received: a tuple of "
+                f"{len(parts)}. A batch of single texts is a list."
+            )
+        single = len(parts) == 1
+        columns = tuple(
+            to_string_tensor(part, "texts" if single else f"texts[{index}]")
+            for index, part in enumerate(parts)
+        )
+        sizes = [column.shape[0] for column in columns]
+        if None not in sizes and len(set(sizes)) > 1:
+            raise ValueError(
+                "Every column needs the same number of texts. Received: "
+                f"{' and '.join(map(str, sizes))} texts."
+            )
+        if None in sizes:
+            for column in columns[1:]:
+                tf.debugging.assert_equal(
+                    tf.size(columns[0]),
+                    tf.size(column),
+                    "Every column needs the same number of texts.",
+                )
+        return columns
+
+    def check_fields(self, names):
+        """Raises `ValueError` unless `names`, in order, are fields of an example."""
+        required = len(self.fields) - self.num_optional
+        if len(names) < required or tuple(names) != self.fields[: len(names)]:
+            raise ValueError(
+                f"An example has {self._described()}. Received: "
+                f"{', '.join(map(repr, names)) or 'none'}."
+            )
+
+    def _described(self):
+        names = [repr(name) for name in self.fields]
+        for index in range(len(names) - self.num_optional, len(names)):
+            names[index] += " (which may be left out)"
+        return (
+            f"the fields {', '.join(names)}" if names[1:] else f"one field, {names[0]}"
+        )
+
+    @classmethod
+    def argument_names(cls):
+        """Names of the arguments of the constructor, but for the tokenizer.
+
+        Those of one that takes `**kwargs` are of the classes above it, too.
+        """
+        names = {}
+        for one in reversed(cls.__mro__[: cls.__mro__.index(Packer) + 1]):
+            names |= inspect.signature(one.__init__).parameters
+        return tuple(n for n in names if n not in ("self", "tokenizer", "kwargs"))
+
+    def arguments(self):
+        """Arguments that make an equal packer, but for the tokenizer: plain Python."""
+        return {name: getattr(self, name) for name in self.argument_names()}
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "tokenizer": keras.saving.serialize_keras_object(self.tokenizer),
+            **self.arguments(),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        tokenizer = keras.saving.deserialize_keras_object(config["tokenizer"])
+        return super().from_config({**config, "tokenizer": tokenizer})
+
+
+_PACKERS: dict[str, type[Packer]] = {}
+
+
+def register_packer(cls):
+    """Class decorator: adds a packer under the name of its class.
+
+    Raises:
+        ValueError: if the name is taken.
+    """
+    if cls.__name__ in _PACKERS:
+        raise ValueError(
+            f"A packer is registered as {cls.__name__!r} already. Rename the class."
+        )
+    _PACKERS[cls.__name__] = cls
+    return cls
+
+
+def list_packers():
+    """Names of the classes of packers."""
+    _register_ours()
+    return list(_PACKERS)
+
+
+def get_packer(name):
+    """The class of packer of a name.
+
+    Raises:
+        UnknownNameError: if there is none.
+    """
+    _register_ours()
+    if name not in _PACKERS:
+        raise UnknownNameError(
+            f"No packer is called {name!r}. Valid: {', '.join(_PACKERS)}."
+        )
+    return _PACKERS[name]
+
+
+def _register_ours():
+    # Below this module, and TF Text with it, which loads when it is needed.
+    from keras_recbert.text import text_preprocessor  # noqa: F401
+
+
+def _check_length(name, length):
+    if not isinstance(length, int) or length < 3:
+        raise ValueError(
+            f"`{name}` must be an integer of at least 3: [CLS], one token, [SEP]. "
+            f"Received: {name}={length!r}."
+        )
