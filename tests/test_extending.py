@@ -27,6 +27,7 @@ from keras_recbert.cli import main
 from keras_recbert.cli.extensions import VARIABLE
 from keras_recbert.heads import head
 from keras_recbert.models import backbone, encoder, registry
+from keras_recbert.text import packer
 
 DOCS = pathlib.Path(__file__).parents[1] / "docs" / "extending.md"
 SIZES = {"hidden_dim": 16, "num_layers": 1}
@@ -49,7 +50,13 @@ def imported(file):
     Other tests count what is registered.
     """
     assert backbone.RecBertBackbone.__name__ in encoder._ENCODERS  # imported before
-    registries = [registry._CARDS, block_kind._KINDS, head._HEADS, encoder._ENCODERS]
+    registries = [
+        registry._CARDS,
+        block_kind._KINDS,
+        head._HEADS,
+        encoder._ENCODERS,
+        packer._PACKERS,
+    ]
     before = [dict(one) for one in registries]
     sys.path.insert(0, str(file.parent))
     try:
@@ -265,3 +272,48 @@ def test_a_name_is_taken_once():
             pass
 
     assert type(get_block("transformer")).__name__ == "Transformer"
+
+
+def test_a_packer_of_ones_own_in_every_form_of_a_model(tmp_path):
+    titles = ["good", "bad", "a good film", "a film", "bad bad"]
+    bodies = ["film " * 40, "", "good", "bad film", "a"]
+    labels = ["up", "down", "up", "down", "down"]
+    news = {"title": titles, "body": bodies}
+    with imported(write_example("my_packers.py", tmp_path)):
+        keras.utils.set_random_seed(0)
+        model = keras_recbert.build(
+            "bert_tiny",
+            task="news_classifier",
+            vocabulary=VOCABULARY,
+            title_length=2,
+            max_sequence_length=12,
+            num_heads=2,
+            **SIZES,
+        )
+        packed = model.preprocessor(news)
+        assert packed["token_ids"].shape == (5, 12)
+        tokenizer = model.preprocessor.tokenizer
+        assert packed["token_ids"][2, 3] == tokenizer.sep_id  # two of three pieces
+        model.fit(news, labels, verbose=0)
+        assert model.fields == ("title", "body")
+        expected = model.predict(news, verbose=0)
+        dataset = tf.data.Dataset.from_tensor_slices((news, [0, 1, 0, 1, 1]))
+        model.fit(dataset, verbose=0)
+        np.testing.assert_allclose(
+            model.predict((titles, bodies), verbose=0).shape, expected.shape
+        )
+        keras_recbert.save_preset(model, tmp_path / "preset")
+        model.save(tmp_path / "model.keras")
+        expected = model.predict(news, verbose=0)
+        for path in ("preset", "model.keras"):
+            again = keras_recbert.load(tmp_path / path)
+            assert again.preprocessor.title_length == 2
+            np.testing.assert_array_equal(again.predict(news, verbose=0), expected)
+        model.export_savedmodel(tmp_path / "served")
+        served = tf.saved_model.load(tmp_path / "served").signatures["serving_default"]
+        scores = served(**{k: tf.constant(v) for k, v in news.items()})["scores"]
+        np.testing.assert_allclose(scores, tf.nn.softmax(expected), atol=1e-6)
+        with pytest.raises(ValueError, match="fields 'title', 'body'. Received: 'text"):
+            model.predict({"text": titles})
+        with pytest.raises(ValueError, match="fields 'title', 'body'. Received: a tup"):
+            model.predict(titles)

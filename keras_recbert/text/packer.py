@@ -97,6 +97,27 @@ class Packer(keras.layers.Layer):
         """
         raise NotImplementedError
 
+    def padded(self, token_ids, segment_ids):
+        """What `pack` returns, of rows of any length.
+
+        Args:
+            token_ids, segment_ids: ragged int32 `(batch_size, None)`, special tokens
+                included.
+        """
+
+        def dense(ids, padding):
+            if self.sequence_length is not None:
+                return ids.to_tensor(padding, shape=(None, self.sequence_length))
+            # A batch of no texts gets rows of length 1: an encoder pools a first token.
+            no_texts = tf.cast(ids.nrows() == 0, tf.int32)
+            return tf.pad(ids.to_tensor(padding), [[0, 0], [0, no_texts]])
+
+        return {
+            "token_ids": dense(token_ids, self.tokenizer.pad_id),
+            "segment_ids": dense(segment_ids, 0),
+            "padding_mask": dense(tf.ones_like(token_ids), 0),
+        }
+
     def call(self, x):
         columns = self.columns(x)
         return self._traced[len(columns)](*columns)

@@ -105,18 +105,7 @@ class TextPreprocessor(Packer):
         token_ids, segment_ids = tf_text.combine_segments(
             segments, self.tokenizer.cls_id, self.tokenizer.sep_id
         )
-        return {
-            "token_ids": self._dense(token_ids, self.tokenizer.pad_id),
-            "segment_ids": self._dense(segment_ids, 0),
-            "padding_mask": self._dense(tf.ones_like(token_ids), 0),
-        }
-
-    def _dense(self, ids, padding):
-        if self.sequence_length is not None:
-            return ids.to_tensor(padding, shape=(None, self.sequence_length))
-        # A batch of no texts gets rows of length 1: an encoder pools a first token.
-        no_texts = tf.cast(ids.nrows() == 0, tf.int32)
-        return tf.pad(ids.to_tensor(padding), [[0, 0], [0, no_texts]])
+        return self.padded(token_ids, segment_ids)
 
     def _truncate(self, segments, budget, batches):
         """Shortens each row's segments so that together they have `budget` tokens."""
