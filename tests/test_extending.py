@@ -55,7 +55,7 @@ def imported(file):
         block_kind._KINDS,
         head._HEADS,
         encoder._ENCODERS,
-        packer._PACKERS,
+        packer.PACKERS,
     ]
     before = [dict(one) for one in registries]
     sys.path.insert(0, str(file.parent))

@@ -20,7 +20,7 @@ ARROWS = {
     "folders": {"os_errors"},
     "ops": set(),
     "lines": set(),
-    "text": {"folders", "keras_backend", "lines"},
+    "text": {"core", "folders", "keras_backend", "lines"},
     "metrics": {"data", "extras"},
     "layers": {"keras_backend", "ops"},
     "blocks": {"core", "layers"},

@@ -215,7 +215,7 @@ def _describe(model):
 
 
 def _describe_preprocessor(preprocessor):
-    from keras_recbert.text.packer import list_packers
+    from keras_recbert.text.packers import list_packers
 
     if preprocessor is None:
         return None
@@ -246,7 +246,7 @@ def _class_and_arguments(model):
 
 
 def _make_preprocessor(described, directory):
-    from keras_recbert.text.packer import get_packer
+    from keras_recbert.text.packers import get_packer
     from keras_recbert.text.vocabulary import load_vocabulary
     from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
 

@@ -7,7 +7,7 @@ from keras_recbert.tasks.pretrainer import Pretrainer
 from keras_recbert.tasks.text_classifier import TextClassifier
 from keras_recbert.tasks.text_model import TextModel, text_arguments
 from keras_recbert.tasks.text_regressor import TextRegressor
-from keras_recbert.text.packer import get_packer
+from keras_recbert.text.packers import get_packer
 
 # Tasks with a class of their own; any other is a `TextModel` with the head of the task.
 CLASSES = {

@@ -8,7 +8,8 @@ require_tensorflow()
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "packer": ["Packer", "get_packer", "list_packers", "register_packer"],
+        "packer": ["Packer", "register_packer"],
+        "packers": ["get_packer", "list_packers"],
         "text_preprocessor": ["TextPreprocessor"],
         "vocabulary": [
             "learn_vocabulary",

@@ -5,7 +5,6 @@ import inspect
 import keras
 import tensorflow as tf
 
-from keras_recbert.core.names import UnknownNameError
 from keras_recbert.text.string_tensor import to_string_tensor
 from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
 
@@ -207,7 +206,7 @@ class Packer(keras.layers.Layer):
         return super().from_config({**config, "tokenizer": tokenizer})
 
 
-_PACKERS: dict[str, type[Packer]] = {}
+PACKERS: dict[str, type[Packer]] = {}  # by name; `packers` reads it
 
 
 def register_packer(cls):
@@ -216,37 +215,12 @@ def register_packer(cls):
     Raises:
         ValueError: if the name is taken.
     """
-    if cls.__name__ in _PACKERS:
+    if cls.__name__ in PACKERS:
         raise ValueError(
             f"A packer is registered as {cls.__name__!r} already. Rename the class."
         )
-    _PACKERS[cls.__name__] = cls
+    PACKERS[cls.__name__] = cls
     return cls
-
-
-def list_packers():
-    """Names of the classes of packers."""
-    _register_ours()
-    return list(_PACKERS)
-
-
-def get_packer(name):
-    """The class of packer of a name.
-
-    Raises:
-        UnknownNameError: if there is none.
-    """
-    _register_ours()
-    if name not in _PACKERS:
-        raise UnknownNameError(
-            f"No packer is called {name!r}. Valid: {', '.join(_PACKERS)}."
-        )
-    return _PACKERS[name]
-
-
-def _register_ours():
-    # Below this module, and TF Text with it, which loads when it is needed.
-    from keras_recbert.text import text_preprocessor  # noqa: F401
 
 
 def _check_length(name, length):
