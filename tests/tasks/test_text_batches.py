@@ -218,14 +218,14 @@ def test_datasets_of_every_layout_are_packed(preprocessor):
     [
         ((["a"], ["b"], ["c"]), ValueError, "tuple of 3. A batch of single"),
         ((["a", "b"], ["c"]), ValueError, "Received: 2 and 1 texts"),
-        ([], ValueError, "at least one. Received: 0 texts"),
+        ([], ValueError, "There is no text: every column needs at least one"),
         (["a", None], TypeError, r"NoneType at index 1. Replace missing values"),
         ((["a"], [3.5]), TypeError, r"`texts\[1\]` must hold strings only"),
     ],
 )
-def test_unusable_texts_are_refused(texts, error, message):
+def test_unusable_texts_are_refused(preprocessor, texts, error, message):
     with pytest.raises(error, match=message):
-        columns(texts)
+        columns(preprocessor, texts)
 
 
 @pytest.mark.parametrize("make", [bucketed_batches, ordered_batches])
