@@ -1,6 +1,8 @@
 """From the fields of examples to the features that an encoder takes."""
 
+import collections
 import inspect
+import threading
 
 import keras
 import tensorflow as tf
@@ -46,6 +48,7 @@ class Packer(keras.layers.Layer):
 
     fields = ("text",)
     num_optional = 0
+    _equal_to = None
 
     def __init__(
         self, tokenizer, sequence_length=None, max_sequence_length=512, **kwargs
@@ -73,16 +76,6 @@ class Packer(keras.layers.Layer):
         self.tokenizer = tokenizer
         self.sequence_length = sequence_length
         self.max_sequence_length = max_sequence_length
-        # Traced once for each number of columns: op by op, or traced anew by each
-        # `Dataset.map`, packing takes longer than a small model. Set past Keras and
-        # TensorFlow, which would put the functions into a SavedModel.
-        strings = tf.TensorSpec([None], tf.string)
-        required = len(self.fields) - self.num_optional
-        traced = {
-            n: tf.function(self.pack, input_signature=[strings] * n, autograph=False)
-            for n in range(required, len(self.fields) + 1)
-        }
-        object.__setattr__(self, "_traced", traced)
         self.built = True
 
     def pack(self, *columns):
@@ -119,7 +112,7 @@ class Packer(keras.layers.Layer):
 
     def call(self, x):
         columns = self.columns(x)
-        return self._traced[len(columns)](*columns)
+        return _traced(self, len(columns))(*columns)
 
     def columns(self, x):
         """The columns of a batch as string tensors.
@@ -204,6 +197,36 @@ class Packer(keras.layers.Layer):
     def from_config(cls, config):
         tokenizer = keras.saving.deserialize_keras_object(config["tokenizer"])
         return super().from_config({**config, "tokenizer": tokenizer})
+
+
+# Graphs of the packers that were used last. Op by op, or traced anew by each
+# `Dataset.map`, packing takes longer than a small model. Tracing takes a second; equal
+# packers, such as those of a model that was saved and loaded, need it once.
+_TRACED = collections.OrderedDict()
+_MOST_TRACED = 16
+_LOCK = threading.Lock()
+
+
+def _traced(packer, num_columns):
+    """`pack` of a packer as a graph: that of an equal packer, if there is one."""
+    if packer._equal_to is None:
+        tokenizer = packer.tokenizer
+        text = tokenizer.vocabulary, tokenizer.lowercase, tokenizer.strip_accents
+        # Past Keras, which would track it.
+        key = type(packer), text, repr(packer.arguments())
+        object.__setattr__(packer, "_equal_to", key)
+    key = packer._equal_to, num_columns
+    with _LOCK:
+        if key not in _TRACED:
+            strings = [tf.TensorSpec([None], tf.string)] * num_columns
+            pack = tf.function(packer.pack, input_signature=strings, autograph=False)
+            with tf.init_scope():  # else it would keep the graph that asks for it
+                pack.get_concrete_function()
+            _TRACED[key] = pack
+        _TRACED.move_to_end(key)
+        while len(_TRACED) > _MOST_TRACED:
+            _TRACED.popitem(last=False)
+        return _TRACED[key]
 
 
 PACKERS: dict[str, type[Packer]] = {}  # by name; `packers` reads it

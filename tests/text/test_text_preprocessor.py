@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from keras_recbert.text import packer
 from keras_recbert.text.text_preprocessor import TRUNCATIONS, TextPreprocessor
 from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
 
@@ -372,3 +373,25 @@ def test_packing_of_real_pairs_equals_hugging_face(
             f"{(cut > sequence_length - 3).sum()} of them truncated"
         )
     assert (cut > sequence_length - 3).sum() > 100 or sequence_length == 64
+
+
+def test_equal_preprocessors_share_their_graph():
+    one, same = (
+        TextPreprocessor(WordPieceTokenizer(PIECES), sequence_length=9),
+        TextPreprocessor(WordPieceTokenizer(PIECES), sequence_length=9),
+    )
+    other = TextPreprocessor(WordPieceTokenizer(PIECES), sequence_length=8)
+    for texts in (["a b"], (["a"], ["b"])):
+        assert one(texts)["token_ids"].shape == same(texts)["token_ids"].shape
+        number = len(texts) if isinstance(texts, tuple) else 1
+        assert packer._traced(one, number) is packer._traced(same, number)
+        assert packer._traced(one, number) is not packer._traced(other, number)
+        assert other(texts)["token_ids"].shape == (1, 8)
+
+
+def test_few_graphs_are_kept():
+    for length in range(10, 10 + packer._MOST_TRACED + 3):
+        packer._traced(
+            TextPreprocessor(WordPieceTokenizer(PIECES), sequence_length=length), 1
+        )
+    assert len(packer._TRACED) == packer._MOST_TRACED
