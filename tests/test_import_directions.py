@@ -52,6 +52,7 @@ ARROWS = {
         *MODELS,
     },
     "serving": {
+        "data",
         "extras",
         "folders",
         "keras_backend",
