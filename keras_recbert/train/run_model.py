@@ -32,9 +32,9 @@ def build_model(config, task, vocabulary, precision):
         arguments["learning_rate"] = config.learning_rate
     if config.lowercase is not None:
         arguments["lowercase"] = config.lowercase
-    if task.label_names is not None:
-        arguments["label_names"] = task.label_names
-    return keras_recbert.build(config.model, task=task.kind, **arguments)
+    return keras_recbert.build(
+        config.model, task=task.head, **task.head_arguments, **arguments
+    )
 
 
 def row_length(config):
