@@ -125,6 +125,11 @@ def test_help_is_instant_and_loads_no_tensorflow():
         ),
         (["finetune"], "Say where the examples are: data_dir (--data-dir DIR)"),
         (["finetune", "--weights", "none"], "There is no folder none"),
+        (["list", "--tasks", "squat*"], "No task matches 'squat*'. `recbert list --ta"),
+        (
+            ["list", "--tasks", "--params"],
+            "A data set has no parameters. Leave out --p",
+        ),
         (["convert", "none", "out"], "There is no folder none"),
         (["predict", "somewhere"], "nothing to ask: give one text or more"),
         (["quickstart", "--model", "swish_tyny"], "Did you mean 'swish_tiny'"),

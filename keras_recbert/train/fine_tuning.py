@@ -6,12 +6,23 @@ from keras_recbert.data.task_files import load_splits, load_tfds
 from keras_recbert.data.task_spec import get_task
 from keras_recbert.extras import check_installed
 from keras_recbert.heads import get_head
-from keras_recbert.metrics.glue import METRICS
+from keras_recbert.metrics.glue import (
+    CLASSIFICATION_METRICS,
+    METRICS,
+    REGRESSION_METRICS,
+)
 from keras_recbert.models.registry import get_card
 from keras_recbert.text.vocabulary import load_vocabulary
 from keras_recbert.train.own_data import check_files, load_own_data
 from keras_recbert.train.run_folder import open_run
 from keras_recbert.train.training_run import train
+
+# Beside those that a head names; other heads may take any.
+METRICS_OF_HEADS = {
+    "classifier": CLASSIFICATION_METRICS,
+    "multilabel_classifier": (),
+    "regressor": REGRESSION_METRICS,
+}
 
 
 def fine_tune(config):
@@ -82,7 +93,8 @@ def check_task(task):
     head = get_head(task.head)
     where = f"The head {task.head!r} of task {task.name!r}"
     check_arguments(where, task.head_arguments, head.arguments())
-    valid = dict.fromkeys((*head.metric_names, *METRICS))
+    others = METRICS_OF_HEADS.get(task.head, METRICS)
+    valid = dict.fromkeys((*head.metric_names, *others))
     for name in task.metrics:
         if name not in valid:
             raise ValueError(

@@ -1,6 +1,8 @@
 """Task specs: what contradicts itself, and what is registered."""
 
 import dataclasses
+import pathlib
+import sys
 
 import pytest
 
@@ -11,6 +13,7 @@ from keras_recbert.data import (
     list_tasks,
     register_task,
     task_spec,
+    tasks,
 )
 from keras_recbert.data.task_table import make_task_table
 
@@ -82,6 +85,12 @@ def test_a_table_shows_the_main_metric_first():
     assert mrpc.startswith(
         "| `mrpc` | 1 | text, text_pair | classifier | f1, accuracy |"
     )
+
+
+def test_every_file_of_the_package_registers_its_tasks():
+    for file in pathlib.Path(tasks.__file__).parent.glob("*.py"):
+        name = "" if file.stem == "__init__" else f".{file.stem}"
+        assert f"keras_recbert.data.tasks{name}" in sys.modules
 
 
 def test_examples_are_public():

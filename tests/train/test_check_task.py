@@ -39,6 +39,10 @@ def test_what_fits():
             {"metrics": ("acuracy",), "main_metric": None},
             "of task 'mine' has no metric 'acuracy'. Did you mean 'accuracy'",
         ),
+        (
+            {"head": "regressor", "head_arguments": {}},
+            "'regressor' of task 'mine' has no metric 'accuracy'. Valid: pearson, spea",
+        ),
     ],
 )
 def test_what_does_not_fit(changes, message):
