@@ -15,10 +15,10 @@ FILES = {split: f"{split}.tsv" for split in ("train", "dev", "test")}
 def _register(
     name,
     folder,
+    *,
     columns,
     label,
     metrics,
-    *,
     label_names=None,
     score_range=None,
     main_metric=None,
@@ -28,9 +28,15 @@ def _register(
     group_by=None,
     **reading,
 ):
-    """Registers a task of tab-separated files; the rest is of `TaskSpec`, `TsvReader`.
+    """Registers a task of tab-separated files.
 
     The main metric is that of table 1 of BERT (Devlin et al. 2018).
+
+    Args:
+        columns: tuple of one or two columns of texts, by name or position.
+        features: their names in TensorFlow Datasets, where these differ.
+        test_columns: `columns` of test files, where these differ.
+        others: as `TaskSpec` and `TsvReader` take them.
     """
     is_regression = score_range is not None
     test_fields = test_columns and dict(zip(FIELDS, test_columns, strict=False))
@@ -65,9 +71,9 @@ def _register(
 _register(
     "cola",
     "CoLA",
-    (3,),
-    1,
-    ("matthews",),
+    columns=(3,),
+    label=1,
+    metrics=("matthews",),
     label_names=("unacceptable", "acceptable"),
     integer_labels=True,
     header=False,
@@ -78,9 +84,9 @@ _register(
 _register(
     "sst2",
     "SST-2",
-    ("sentence",),
-    "label",
-    ("accuracy",),
+    columns=("sentence",),
+    label="label",
+    metrics=("accuracy",),
     label_names=("negative", "positive"),
     integer_labels=True,
     group_by="text",
@@ -88,9 +94,9 @@ _register(
 _register(
     "mrpc",
     "MRPC",
-    ("#1 String", "#2 String"),
-    "Quality",
-    ("accuracy", "f1"),
+    columns=("#1 String", "#2 String"),
+    label="Quality",
+    metrics=("accuracy", "f1"),
     main_metric="f1",
     label_names=("not_equivalent", "equivalent"),
     integer_labels=True,
@@ -99,9 +105,9 @@ _register(
 _register(
     "qqp",
     "QQP",
-    ("question1", "question2"),
-    "is_duplicate",
-    ("accuracy", "f1"),
+    columns=("question1", "question2"),
+    label="is_duplicate",
+    metrics=("accuracy", "f1"),
     main_metric="f1",
     label_names=("not_duplicate", "duplicate"),
     integer_labels=True,
@@ -113,18 +119,18 @@ _register(
 _register(
     "stsb",
     "STS-B",
-    SENTENCES,
-    "score",
-    ("pearson", "spearman"),
+    columns=SENTENCES,
+    label="score",
+    metrics=("pearson", "spearman"),
     main_metric="spearman",
     score_range=(0.0, 5.0),
 )
 _register(
     "mnli",
     "MNLI",
-    SENTENCES,
-    "gold_label",
-    ("accuracy",),
+    columns=SENTENCES,
+    label="gold_label",
+    metrics=("accuracy",),
     label_names=("entailment", "neutral", "contradiction"),
     features=("premise", "hypothesis"),
     files={
@@ -145,19 +151,26 @@ _register(
 _register(
     "qnli",
     "QNLI",
-    ("question", "sentence"),
-    "label",
-    ("accuracy",),
+    columns=("question", "sentence"),
+    label="label",
+    metrics=("accuracy",),
     label_names=ENTAILMENT,
     group_by="text",
 )
-_register("rte", "RTE", SENTENCES, "label", ("accuracy",), label_names=ENTAILMENT)
+_register(
+    "rte",
+    "RTE",
+    columns=SENTENCES,
+    label="label",
+    metrics=("accuracy",),
+    label_names=ENTAILMENT,
+)
 _register(
     "wnli",
     "WNLI",
-    SENTENCES,
-    "label",
-    ("accuracy",),
+    columns=SENTENCES,
+    label="label",
+    metrics=("accuracy",),
     label_names=("not_entailment", "entailment"),
     integer_labels=True,
 )
