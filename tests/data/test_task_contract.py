@@ -10,6 +10,7 @@ import pathlib
 import numpy as np
 import pytest
 from own_tables import config
+from toy_texts import VOCABULARY
 
 from keras_recbert.data import get_task, list_tasks
 from keras_recbert.data.task_files import available_splits, load_splits, read_split
@@ -80,8 +81,14 @@ def test_a_task_has_a_train_and_a_dev_split(name):
 def test_a_task_trains_on_its_sample(name, tmp_path):
     from keras_recbert.train.fine_tuning import fine_tune
 
-    options = {"task": name, "data_dir": str(SAMPLES / name), "epochs": 1}
-    _, results = fine_tune(config(**options, output_dir=str(tmp_path)))
+    (tmp_path / "pieces.txt").write_text("\n".join(VOCABULARY))
+    options = {
+        "task": name,
+        "data_dir": str(SAMPLES / name),
+        "vocabulary": str(tmp_path / "pieces.txt"),
+        "epochs": 1,
+    }
+    _, results = fine_tune(config(**options, output_dir=str(tmp_path / "run")))
     task = get_task(name)
     assert (results["task"], results["task_version"]) == (name, task.version)
     scores = {f"{split}_{name}" for split in task.dev_splits for name in task.metrics}
