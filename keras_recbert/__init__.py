@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 register_lazily()  # for `keras.models.load_model`
 __getattr__, _, _ = lazy_loader.attach(
     __name__,
-    submodules=["blocks", "heads", "layers", "tasks", "text"],
+    submodules=["blocks", "data", "heads", "layers", "tasks", "text"],
     submod_attrs={"train.finetune": ["finetune"]},
 )
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "blocks",
     "build",
     "count_parameters",
+    "data",
     "explain",
     "finetune",
     "get_card",

@@ -64,13 +64,13 @@ class FineTuningConfig(RunConfig):
 
     Args:
         model: Name of the encoder, see `recbert list`.
-        task: GLUE task: cola, sst2 (the default), mrpc, stsb, qqp, mnli, qnli, rte or
-            wnli. Of a table of your own: classifier or regressor, by default what its
-            labels look like; or multilabel_classifier.
-        data_dir: Folder with the official TSV files, GLUE's root or the task's own.
+        task: Data set, one of `recbert list --tasks`; by default sst2. Of a table of
+            your own: classifier or regressor, by default what its labels look like; or
+            multilabel_classifier.
+        data_dir: Folder with the files of the task, its own or the one above.
         tfds: Read the task through TensorFlow Datasets instead (downloads it).
-        train: A table of your own to train on instead of GLUE: .csv, .tsv, .jsonl (one
-            JSON object a line) or .parquet.
+        train: A table of your own to train on instead of a task: .csv, .tsv, .jsonl
+            (one JSON object a line) or .parquet.
         validation: A table like it that decides which epoch is kept; by default a part
             of the training table.
         test: A table like it to predict at the end, and to score if it has labels.
@@ -212,7 +212,7 @@ class FineTuningConfig(RunConfig):
         return self.output_dir or f"runs/{task}-{self.model}-seed{self.seed}"
 
     def resolved(self):
-        """This run with the task that GLUE has by default; of a table it is guessed."""
+        """This run with the default task; that of a table is guessed."""
         if self.train is not None or self.task is not None:
             return self
         return dataclasses.replace(self, task="sst2")

@@ -21,7 +21,7 @@ def table_name(path):
 
 
 def check_own_data(config):
-    """Checks the options of a table of one's own against each other and those of GLUE.
+    """Checks the options of a table of one's own against each other and a task's.
 
     Args:
         config: `keras_recbert.config.FineTuningConfig`.
@@ -42,7 +42,8 @@ def check_own_data(config):
         raise ValueError(
             "`task` of a table of your own must be classifier, multilabel_classifier "
             f"or regressor. Received: task={config.task!r}, train={config.train!r}. "
-            "Leave task out to go by the labels, or train out for GLUE."
+            "Leave task out to go by the labels, or train out for a data set of "
+            "`recbert list --tasks`."
         )
     if config.task not in (None, "classifier") and config.class_weights:
         raise ValueError(

@@ -121,10 +121,15 @@ def test_help_is_instant_and_loads_no_tensorflow():
         (["finetune", "--model", "bert_tinny"], "Did you mean 'bert_tiny'"),
         (
             ["finetune", "--task", "sst3", "--data-dir", "."],
-            "Unknown GLUE task: 'sst3'",
+            "Unknown task: 'sst3'. Did you mean 'sst2'",
         ),
         (["finetune"], "Say where the examples are: data_dir (--data-dir DIR)"),
         (["finetune", "--weights", "none"], "There is no folder none"),
+        (["list", "--tasks", "squat*"], "No task matches 'squat*'. `recbert list --ta"),
+        (
+            ["list", "--tasks", "--params"],
+            "A data set has no parameters. Leave out --p",
+        ),
         (["convert", "none", "out"], "There is no folder none"),
         (["predict", "somewhere"], "nothing to ask: give one text or more"),
         (["quickstart", "--model", "swish_tyny"], "Did you mean 'swish_tiny'"),

@@ -12,7 +12,7 @@ from keras_recbert.config import (
     PretrainingConfig,
     read_recipe,
 )
-from keras_recbert.data.glue import get_task
+from keras_recbert.data.task_spec import get_task
 from keras_recbert.objectives import read_objectives
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -31,7 +31,7 @@ def test_recipes_parse_and_build(path):
     task = get_task(config.task)
     model = keras_recbert.build(
         config.model,
-        task="regressor" if task.is_regression else "classifier",
+        task=task.head,
         vocabulary=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"],
         dropout=config.dropout,
         pooling=config.pooling,

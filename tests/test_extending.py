@@ -15,6 +15,7 @@ import tensorflow as tf
 from harness import run_model_contract, token_batch
 from toy_texts import (
     VOCABULARY,
+    review_pairs,
     reviews,
     tiny_model,
     write_corpus,
@@ -25,6 +26,7 @@ import keras_recbert
 from keras_recbert.blocks import BlockKind, block_kind, get_block, register_block
 from keras_recbert.cli import main
 from keras_recbert.cli.extensions import VARIABLE
+from keras_recbert.data import task_spec
 from keras_recbert.heads import head
 from keras_recbert.models import backbone, encoder, registry
 from keras_recbert.text import packer
@@ -56,6 +58,7 @@ def imported(file):
         head._HEADS,
         encoder._ENCODERS,
         packer.PACKERS,
+        task_spec._TASKS,
     ]
     before = [dict(one) for one in registries]
     sys.path.insert(0, str(file.parent))
@@ -231,6 +234,75 @@ def test_the_command_line_trains_an_encoder_that_it_imports(tmp_path):
     assert status == 0, printed
     status, printed = recbert("predict", tmp_path / "run" / "savedmodel", "a film")
     assert status == 0, printed
+
+
+@pytest.fixture
+def help_desk(tmp_path):
+    """Folder of the data set that the docs register, with toy questions."""
+    first, second, same = review_pairs(20)
+    rows = [
+        {"idx": f"q{row}", "question": a, "passage": b, "label": bool(label)}
+        for row, (a, b, label) in enumerate(zip(first, second, same, strict=True))
+    ]
+    folder = tmp_path / "data" / "HelpDesk"
+    folder.mkdir(parents=True)
+    for name, part in (("train", rows[:12]), ("val", rows[12:])):
+        lines = "".join(json.dumps(row) + "\n" for row in part)
+        (folder / f"{name}.jsonl").write_text(lines)
+    return folder
+
+
+TINY = "--model swish_tiny --vocabulary-size 90 --epochs 1 --no-export --overrides"
+TINY = [*TINY.split(), "num_layers", "1", "hidden_dim", "16", "num_heads", "2"]
+
+
+def test_a_data_set_of_ones_own(help_desk, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(os.environ, VARIABLE, "")
+    file, run = write_example("my_data.py", tmp_path), tmp_path / "run"
+    command = ["--import", str(file), "finetune", "--task", "mine", *TINY]
+    command += ["--data-dir", str(help_desk.parent), "--output-dir", str(run)]
+    with imported(file):
+        assert main(command) == 0
+        assert "dev f1: " in capsys.readouterr().out
+        results = json.loads((run / "results.json").read_text())
+        assert (results["task"], results["task_version"]) == ("mine", 1)
+        assert {"dev_accuracy", "dev_f1"} < set(results["scores"])
+        assert results["dev_examples"] == {"dev": 8}
+        model = keras_recbert.load(run / "preset")
+        assert model.label_names == ["false", "true"]
+        assert model.num_texts == 2
+        card = json.loads((run / "preset" / "card.json").read_text())
+        assert '"task": "mine"' in json.dumps(card)
+
+        assert main(["--import", str(file), "list", "--tasks", "m*"]) == 0
+        shown = capsys.readouterr().out.splitlines()[1:]
+        assert [line.split()[0] for line in shown] == ["mrpc", "mnli", "mine"]
+        assert "question, passage  classifier  f1, accuracy" in shown[-1]
+        with pytest.raises(SystemExit):
+            main(["--import", str(file), "finetune", "--help"])
+        told = capsys.readouterr().out.replace("\u2502", " ")
+        assert "wnli, mine; by default sst2" in " ".join(told.split())
+
+
+def test_a_data_set_of_ones_own_says_what_is_wrong(help_desk, tmp_path):
+    options = {"task": "mine", "data_dir": help_desk, "model": "swish_tiny"}
+    with imported(write_example("my_data.py", tmp_path)):
+        path = help_desk / "train.jsonl"
+        text = path.read_text()
+        path.write_text(text.replace("true", '"maybe"', 1))
+        with pytest.raises(
+            ValueError, match="'maybe' is not a label of task 'mine'.*'f"
+        ):
+            keras_recbert.finetune(**options)
+        path.write_text(text.replace('"passage"', '"text"', 1))
+        with pytest.raises(ValueError, match="train.jsonl:1: .* no column 'passage'"):
+            keras_recbert.finetune(**options)
+        with pytest.raises(ValueError, match="'mine' is not read from TensorFlow Data"):
+            keras_recbert.finetune(task="mine", tfds=True, model="swish_tiny")
+        with pytest.raises(ValueError, match="the folder with the files of mine; "):
+            keras_recbert.finetune(task="mine", model="swish_tiny")
+        with pytest.raises(FileNotFoundError, match="hold HelpDesk/train.jsonl and"):
+            keras_recbert.finetune(**{**options, "data_dir": tmp_path / "no"})
 
 
 def test_a_file_that_cannot_be_imported_is_named(tmp_path, capsys, monkeypatch):

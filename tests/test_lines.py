@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from keras_recbert.data.documents import Reading, Source, read_documents
-from keras_recbert.data.tsv import read_tsv
+from keras_recbert.data.tsv import TsvReader
 from keras_recbert.lines import check_max_line_bytes, decode_line, read_lines
 from keras_recbert.text.vocabulary import learn_vocabulary_from_files
 
@@ -127,16 +127,18 @@ def test_long_lines_of_json_are_left_out_and_counted(tmp_path):
 def test_long_rows_are_left_out_with_a_note(tmp_path):
     path = tmp_path / "it.tsv"
     path.write_text("text\tlabel\nfine\t1\n" + "x" * 99 + "\t1\nbad\t0\n\n")
-    examples = read_tsv(path, "text", "label", max_line_bytes=20)
-    assert examples.texts == (["fine", "bad"],)
+    reader = TsvReader({"text": "text"}, "label", max_line_bytes=20)
+    examples = reader(path)
+    assert examples.fields == {"text": ["fine", "bad"]}
+    assert examples.ids == ["1", "3"]
     assert examples.notes == (
         f"{path}: left out 1 rows of more than 20 bytes (the first at line 3)",
     )
     with pytest.raises(ValueError, match=":1: the first line has more than 5 bytes"):
-        read_tsv(path, "text", "label", max_line_bytes=5)
+        TsvReader({"text": "text"}, max_line_bytes=5)(path)
     path.write_text("text\tlabel\n" + "x" * 99 + "\t1\n")
     with pytest.raises(ValueError, match="no usable row.*1 for their length"):
-        read_tsv(path, "text", "label", max_line_bytes=20)
+        reader(path)
 
 
 def test_a_vocabulary_is_learned_from_the_beginning_of_long_lines(tmp_path):
@@ -201,8 +203,8 @@ def test_one_line_of_200_megabytes_takes_little_memory(tmp_path, capsys):
             + ["--vocabulary", f"{tmp_path}/v.txt", "--num-shards", "2"]
         ),
         "TSV": (
-            "from keras_recbert.data.tsv import read_tsv\n"
-            f"print(read_tsv({str(table)!r}, 0, 1).notes)"
+            "from keras_recbert.data.tsv import TsvReader\n"
+            f"print(TsvReader({{'text': 0}}, 1)({str(table)!r}).notes)"
         ),
     }
     try:

@@ -13,6 +13,8 @@ from keras_recbert.cli import COMMANDS
 from keras_recbert.cli.arguments import config_from
 from keras_recbert.cli.extensions import import_extensions
 from keras_recbert.config import FineTuningConfig, PretrainingConfig
+from keras_recbert.data import list_tasks
+from keras_recbert.data.task_table import make_task_table
 from keras_recbert.models.zoo_table import make_zoo_table
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -73,7 +75,7 @@ COMMAND_LINES = [
 def test_commands_are_as_the_command_line_takes_them(line, monkeypatch):
     """Parsed, not run; a recipe that is named is read."""
     monkeypatch.chdir(ROOT)
-    line = line.replace("--import my_blocks.py ", "")
+    line = re.sub(r"--import my_\w+\.py ", "", line)
     argv = import_extensions(shlex.split(line))
     if argv[0] in CONFIGS:
         config_from(argv[1:], COMMANDS[argv[0]], CONFIGS[argv[0]])
@@ -125,3 +127,7 @@ def test_ci_runs_the_test_line():
 
 def test_the_zoo_is_that_of_the_cards():
     assert PAGES["zoo.md"].endswith(make_zoo_table(keras_recbert.list_models()))
+
+
+def test_the_data_sets_are_the_registered_ones():
+    assert PAGES["tasks.md"].endswith("\n\n" + make_task_table(list_tasks()))

@@ -8,6 +8,7 @@ import inspect
 import tyro
 
 from keras_recbert.config import read_recipe
+from keras_recbert.data import list_tasks
 
 # Arguments that may be empty: they are what is asked, not where something is.
 _TEXTS = ("ask", "texts")
@@ -58,7 +59,7 @@ def config_from(argv, command, cls):
     default = read_recipe(known.recipe, cls) if known.recipe else cls()
     # tyro draws a box around what a config raises, so it gets one that checks nothing.
     unchecked = dataclasses.dataclass(
-        type(cls.__name__, (cls,), {"__doc__": cls.__doc__, "__post_init__": _no_check})
+        type(cls.__name__, (cls,), {"__doc__": _doc(cls), "__post_init__": _no_check})
     )
     parsed = tyro.cli(
         unchecked,
@@ -68,6 +69,12 @@ def config_from(argv, command, cls):
         args=argv,
     )
     return cls(**_fields(parsed))
+
+
+def _doc(cls):
+    """Docstring of a config, which its help quotes, with the tasks of this process."""
+    tasks = ", ".join(list_tasks())
+    return cls.__doc__.replace("one of `recbert list --tasks`", f"one of {tasks}")
 
 
 def _fields(config):

@@ -97,8 +97,8 @@ def _run(argv):
             prog="recbert",
             description="Recurrent BERTs for Keras 3: build, train, export, serve. "
             "`recbert --version` names the versions that a score may depend on. "
-            "`--import FILE.py`, with any command, adds the blocks and models that a "
-            "Python file of yours registers.",
+            "`--import FILE.py`, with any command, adds the blocks, models and data "
+            "sets that a Python file of yours registers.",
             args=argv or ["--help"],
         )
 

@@ -1,4 +1,4 @@
-"""Python files of the user, whose blocks and models a command then knows."""
+"""Python files of the user, whose blocks, models and data sets a command then knows."""
 
 import argparse
 import importlib.util

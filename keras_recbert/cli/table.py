@@ -35,7 +35,7 @@ def table(
             DIR; by default those of each recipe.
         test: Of pre-training: names of prepared folders that the models are scored on
             at the end, on the whole of each.
-        data_dir: Of fine-tuning: folder with the official TSV files of GLUE; by
+        data_dir: Of fine-tuning: folder with the files of the tasks; by
             default what each recipe names.
         models: Of fine-tuning: encoders that each recipe is run with; by default its
             own.

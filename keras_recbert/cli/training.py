@@ -28,7 +28,7 @@ def quickstart(
 
 
 def finetune(config: Annotated[FineTuningConfig, arg(name="")]):
-    """Trains a model on a table of your own or a GLUE task, scores it, exports it.
+    """Trains a model on a table of your own or a data set, scores it, exports it.
 
     `--recipe FILE` takes the options from a YAML file; options beside it replace
     the file's. The same command resumes a run that was stopped.

@@ -4,19 +4,31 @@ from tyro.conf import Positional
 
 import keras_recbert
 from keras_recbert.cli.arguments import given
+from keras_recbert.data import list_tasks
+from keras_recbert.data.task_table import TASK_COLUMNS, make_task_table, task_row
 from keras_recbert.models.zoo_table import make_zoo_table
 
 
 def list_models(
-    pattern: Positional[str] = "*", params: bool = False, markdown: bool = False
+    pattern: Positional[str] = "*",
+    params: bool = False,
+    markdown: bool = False,
+    tasks: bool = False,
 ):
-    """Lists the models of the zoo.
+    """Lists the models of the zoo, or the data sets that a model is trained on.
 
     Args:
         pattern: Shell pattern of names, such as '*blstm*'.
         params: Count the parameters of each model and show them beside the paper's.
-        markdown: Print all of the cards as a Markdown table, that of docs/zoo.md.
+        markdown: Print all of the cards as a Markdown table, that of docs/zoo.md or
+            docs/tasks.md.
+        tasks: List the data sets of `recbert finetune --task` instead.
     """
+    if tasks:
+        if params:
+            raise ValueError("A data set has no parameters. Leave out --params.")
+        _list_tasks(pattern, markdown)
+        return
     names = keras_recbert.list_models(pattern)
     if not names:
         raise ValueError(f"No model matches {pattern!r}. `recbert list` shows all.")
@@ -34,6 +46,22 @@ def list_models(
             counts = f"{keras_recbert.count_parameters(name):>11,}  {published:>9}  "
         paper = card.paper.partition(",")[0]
         print(f"{name:<{width}}  {counts}{paper}: {card.table}", flush=True)
+
+
+def _list_tasks(pattern, markdown):
+    names = list_tasks(pattern)
+    if not names:
+        raise ValueError(
+            f"No task matches {pattern!r}. `recbert list --tasks` shows all."
+        )
+    if markdown:
+        print(make_task_table(names), end="")
+        return
+    rows = [TASK_COLUMNS, *map(task_row, names)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print("  ".join(cells).rstrip(), flush=True)
 
 
 def explain(model: Positional[str], implementation: str | None = None):

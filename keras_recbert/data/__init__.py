@@ -1,1 +1,26 @@
-"""Readers of raw text and labels. Plain Python and NumPy; no TensorFlow."""
+"""Data sets: files to examples, and a task spec each. No TensorFlow."""
+
+from keras_recbert.data import tasks  # noqa: F401 -- for their registration
+from keras_recbert.data.examples import Examples
+from keras_recbert.data.rows import TableRows
+from keras_recbert.data.table_reader import TableReader
+from keras_recbert.data.task_spec import (
+    TaskSpec,
+    TfdsSource,
+    get_task,
+    list_tasks,
+    register_task,
+)
+from keras_recbert.data.tsv import TsvReader
+
+__all__ = [
+    "Examples",
+    "TableReader",
+    "TableRows",
+    "TaskSpec",
+    "TfdsSource",
+    "TsvReader",
+    "get_task",
+    "list_tasks",
+    "register_task",
+]

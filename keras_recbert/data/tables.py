@@ -1,24 +1,23 @@
 """Tables of a user: CSV, TSV, JSON lines and Parquet, every value a text."""
 
-import bz2
 import codecs
-import contextlib
-import csv
-import gzip
-import io
-import json
-import lzma
 import os
-import pathlib
-import sys
-import zlib
+import re
 from dataclasses import dataclass
 
+from keras_recbert.data.rows import (
+    JSON_LINES,
+    PARQUET,
+    SEPARATED,
+    SEPARATORS,
+    TableRows,
+    as_text,
+    not_decoded,
+)
 from keras_recbert.extras import check_installed
 
-COMPRESSIONS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 FALLBACK = "cp1252"  # Windows-1252, which has the printable characters of Latin-1
+_INDEX = re.compile(r"__index_level_\d+__")  # where pandas writes numbers of rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,14 +27,14 @@ class Table:
     Args:
         path: str. The file.
         frame: `pandas.DataFrame` of str; what the file has no value for is "".
-        lines: list of int, the line that each row begins in, from 1; None for a file
-            that has no lines.
+        places: list of str, where each row is: `FILE:LINE` of the line that it begins
+            in, or `FILE, row N`, both from 1.
         notes: what the reader did that its caller should know.
     """
 
     path: str
     frame: object
-    lines: list[int] | None
+    places: list[str]
     notes: tuple[str, ...] = ()
 
     def __len__(self):
@@ -52,9 +51,7 @@ class Table:
 
     def where(self, row):
         """How an error names a row: `FILE:LINE`, or `FILE, row N` from 1."""
-        if self.lines is None:
-            return f"{self.path}, row {row + 1}"
-        return f"{self.path}:{self.lines[row]}"
+        return self.places[row]
 
 
 def read_table(path, encoding=None):
@@ -82,75 +79,57 @@ def read_table(path, encoding=None):
         ImportError: without pandas, for Parquet without pyarrow; before the file is
             read.
     """
-    kind, compression = check_table(path)
-    if kind == ".parquet":
-        return _read_parquet(path)
-    text, notes = _decode(path, _read_bytes(path, compression), encoding)
-    if not text.strip():
-        raise ValueError(f"{path} is empty. Expected a table with a header.")
-    if kind in (".jsonl", ".ndjson"):
-        columns, rows, lines = _read_json_lines(path, text)
-    else:
-        separator = "\t"
-        if kind == ".csv":
-            separator = _separator(text)
-            if separator != ",":
-                notes.append(
-                    f"{path}: columns are separated by {SEPARATORS[separator]}."
-                )
-        columns, rows, lines = _read_separated(path, text, separator)
-    return _table(path, columns, rows, lines, notes)
+    rows = check_table(path)
+    notes = []
+    if rows.kind != PARQUET:
+        text, notes = _decode(path, rows.read_bytes(), encoding)
+        rows = rows.decoded(text)
+    if rows.kind in SEPARATED:
+        name = SEPARATORS[rows.separator()]
+        if rows.kind == ".csv" and name != "commas":
+            notes.append(f"{path}: columns are separated by {name}.")
+    columns = [name for name in rows.columns() if not _INDEX.fullmatch(name)]
+    found, places = [], []
+    for where, row in rows.rows():
+        found.append({name: as_text(value) for name, value in row.items()})
+        places.append(where)
+    if rows.kind in JSON_LINES:
+        columns = list(dict.fromkeys(name for row in found for name in row))
+        _check_characters(found, places)
+    if not found:
+        raise ValueError(f"{path} has a header and no rows.")
+    import pandas
+
+    values = [[row.get(name, "") for name in columns] for row in found]
+    frame = pandas.DataFrame(values, columns=columns, dtype=object)
+    return Table(os.fspath(path), frame, places, tuple(notes))
 
 
 def check_table(path):
     """Checks what can be checked of a table without reading it.
 
     Returns:
-        Tuple of its kind and its compression, endings such as `.csv` and `.gz`; the
-        second may be "".
+        `TableRows`.
 
     Raises:
         FileNotFoundError, ValueError, ImportError: as `read_table`.
     """
-    path = pathlib.Path(path)
-    *_, kind, compression = ["", "", *(ending.lower() for ending in path.suffixes)]
-    if compression not in COMPRESSIONS:
-        kind, compression = compression, ""
-    texts = (".csv", ".tsv", ".jsonl", ".ndjson")
-    if kind not in texts and (kind, compression) != (".parquet", ""):
-        raise ValueError(
-            f"{path}: the ending of a table says what it is: {', '.join(texts)}, each "
-            f"also with {', '.join(COMPRESSIONS)} behind, or .parquet. Save it as one "
-            "of these (a spreadsheet: as CSV UTF-8)."
-        )
-    if not path.is_file():
-        is_folder = " It is a folder." if path.is_dir() else ""
-        raise FileNotFoundError(f"There is no file {path}.{is_folder}")
-    modules = ("pandas", "pyarrow") if kind == ".parquet" else ("pandas",)
-    check_installed("A table of your own", "tables", *modules)
-    return kind, compression
+    rows = TableRows(path, plain_text=False)
+    check_installed("A table of your own", "tables", "pandas")
+    return rows
 
 
-def _table(path, columns, rows, lines, notes=()):
-    import pandas
-
-    if not rows:
-        raise ValueError(f"{path} has a header and no rows.")
-    frame = pandas.DataFrame(rows, columns=columns, dtype=object)
-    return Table(os.fspath(path), frame, lines, tuple(notes))
-
-
-def _read_bytes(path, compression):
-    opener = COMPRESSIONS.get(compression, open)
-    try:
-        with opener(path, "rb") as file:
-            return file.read()
-    except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError) as error:
-        raise ValueError(f"{path}: damaged {compression} file: {error}") from error
-    except OSError as error:
-        if compression and error.errno is None:  # as bz2 says that data are damaged
-            raise ValueError(f"{path}: damaged {compression} file: {error}") from error
-        raise
+def _check_characters(rows, places):
+    """Raises `ValueError` for half of a character, which JSON can write."""
+    for row, where in zip(rows, places, strict=True):
+        try:
+            "".join(row.values()).encode()
+        except UnicodeEncodeError as error:
+            half = ord(error.object[error.start])
+            raise ValueError(
+                f"{where}: half of a character, \\u{half:x}, which is no text. Write "
+                "both halves."
+            ) from error
 
 
 def _decode(path, data, encoding):
@@ -164,11 +143,8 @@ def _decode(path, data, encoding):
         text = data.decode("utf-8-sig" if is_utf8 else encoding)
     except UnicodeDecodeError as error:
         if encoding is not None:
-            raise ValueError(
-                f"{path}:{_line_of_byte(data, error)}: not valid {encoding} "
-                f"({_byte(error)}). Name the encoding of the file: encoding "
-                "(--encoding), such as utf-8 or cp1252."
-            ) from error
+            where = f"{path}:{_line_of_byte(data, error)}"
+            raise not_decoded(where, encoding, error) from error
         text, note = _decode_windows(path, data, error)
         notes.append(note)
     if "\0" in text:
@@ -204,148 +180,3 @@ def _line_of_byte(data, error):
 
 def _byte(error):
     return f"byte 0x{error.object[error.start]:02x}"
-
-
-def _separator(text):
-    """What separates the columns of a CSV file: a comma, if its header has one."""
-    with _fields_of_any_size():
-        counts = {
-            separator: len(next(csv.reader(io.StringIO(text), delimiter=separator)))
-            for separator in SEPARATORS
-        }
-    return "," if counts[","] > 1 else max(counts, key=counts.get)
-
-
-def _read_separated(path, text, separator):
-    """Header, rows and the line of each row, strict about the number of fields.
-
-    The parsers of pandas fill short rows, drop fields of long ones, and count rows
-    where an error is to name a line.
-    """
-    rows, lines = [], []
-    with _fields_of_any_size():
-        reader = csv.reader(
-            io.StringIO(text, newline=""), delimiter=separator, strict=True
-        )
-        line = 1
-        try:
-            for fields in reader:
-                if fields:  # an empty line is no row
-                    rows.append(fields)
-                    lines.append(line)
-                line = reader.line_num + 1
-        except csv.Error as error:
-            raise _broken(path, line, reader.line_num, error) from error
-    columns = _check_header(path, lines[0], rows[0])
-    name = SEPARATORS[separator]
-    for fields, line in zip(rows, lines, strict=True):
-        if len(fields) != len(columns):
-            raise ValueError(
-                f"{path}:{line}: expected {len(columns)} fields, separated by {name}, "
-                f"as in the header; found {len(fields)}. Put a text that holds a "
-                "separator, a quote or a line end in double quotes."
-            )
-    return columns, rows[1:], lines[1:]
-
-
-def _broken(path, line, last, error):
-    """The error of a row from `line` to `last` that is not CSV."""
-    if "end of data" in str(error):
-        return ValueError(
-            f'{path}:{line}: a double quote (") opens in this row and never closes. '
-            'Close it; inside a text in quotes write each quote twice ("").'
-        )
-    inside = "" if last == line else f", in the row that begins in line {line}"
-    return ValueError(
-        f"{path}:{last}: {error}{inside}. Inside a text in quotes write each quote "
-        'twice ("").'
-    )
-
-
-@contextlib.contextmanager
-def _fields_of_any_size():
-    """Lets a field be longer than 131,072 characters, as a book is."""
-    before = csv.field_size_limit(sys.maxsize)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
-
-
-def _check_header(path, line, names):
-    names = [name.strip() for name in names]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(
-                f"{path}:{line}: the header has the column {name!r} twice. Name each "
-                "column once."
-            )
-    return names
-
-
-def _read_json_lines(path, text):
-    objects, lines = [], []
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            value = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise ValueError(
-                f"{path}:{number}: not valid JSON: {error}. Expected one object a line."
-            ) from error
-        if not isinstance(value, dict):
-            raise ValueError(
-                f"{path}:{number}: expected one object in each line, such as "
-                '{"text": "a text", "label": "a label"}; found '
-                f"{_JSON_NAMES.get(type(value), 'a value')}."
-            )
-        objects.append(value)
-        lines.append(number)
-    columns = list(dict.fromkeys(name for value in objects for name in value))
-    rows = [[_as_text(value.get(name)) for name in columns] for value in objects]
-    for row, line in zip(rows, lines, strict=True):
-        try:
-            "".join(row).encode()
-        except UnicodeEncodeError as error:
-            half = ord(error.object[error.start])
-            raise ValueError(
-                f"{path}:{line}: half of a character, \\u{half:x}, which is no text. "
-                "Write both halves."
-            ) from error
-    return columns, rows, lines
-
-
-_JSON_NAMES = {list: "an array", str: "a string", type(None): "null"}
-
-
-def _read_parquet(path):
-    import pandas
-
-    try:
-        # With the types of Arrow, whole numbers stay whole beside missing ones.
-        frame = pandas.read_parquet(path, engine="pyarrow", dtype_backend="pyarrow")
-    except (ValueError, OSError) as error:
-        raise ValueError(
-            f"{path}: not a Parquet file that can be read: {error}"
-        ) from error
-    columns = {
-        str(name): [
-            "" if value is pandas.NA else _as_text(value)
-            for value in frame[name].tolist()
-        ]
-        for name in frame.columns
-    }
-    rows = list(zip(*columns.values(), strict=True))
-    return _table(path, list(columns), rows, None)
-
-
-def _as_text(value):
-    """A value of JSON or Arrow as CSV would have it; "" for none."""
-    if value is None or (isinstance(value, float) and value != value):  # NaN
-        return ""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool | list | dict):
-        return json.dumps(value, ensure_ascii=False, default=str)
-    return str(value)

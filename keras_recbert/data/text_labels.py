@@ -8,7 +8,6 @@ import numpy as np
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 MOST_CLASSES = 20  # distinct numbers above which they are scores
 SHOWN = 20  # names of classes in a message
-TASKS = ("classifier", "regressor")
 
 
 def is_number(text):

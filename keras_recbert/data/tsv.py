@@ -1,14 +1,15 @@
 """Texts and labels from tab-separated files, strict about columns and labels."""
 
+import dataclasses
 import gzip
 import math
 import os
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from keras_recbert.data.examples import Examples
 from keras_recbert.lines import (
     MAX_LINE_BYTES,
     check_max_line_bytes,
@@ -17,66 +18,9 @@ from keras_recbert.lines import (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Examples:
-    """Texts with their labels, in the order of the file.
-
-    Args:
-        texts: one or two equally long lists of str.
-        labels: int32 class ids `(num_examples,)`, float32 scores
-            `(num_examples,)`, or None for unlabelled text.
-        label_names: names of the class ids, or None for scores and for
-            unlabelled text.
-        notes: what the reader did that its caller should know, such as rows
-            it left out.
-    """
-
-    texts: tuple[list[str], ...]
-    labels: np.ndarray | None = None
-    label_names: tuple[str, ...] | None = None
-    notes: tuple[str, ...] = ()
-
-    def __post_init__(self):
-        if len(self.texts) not in (1, 2):
-            raise ValueError(
-                "`texts` must hold one or two lists of str. "
-                f"Received: {len(self.texts)} of them."
-            )
-        lengths = [len(column) for column in self.texts]
-        if self.labels is not None:
-            lengths.append(len(self.labels))
-        if len(set(lengths)) != 1:
-            raise ValueError(
-                "`texts` and `labels` must be equally long. "
-                f"Received lengths: {lengths} (labels last, if there are any)."
-            )
-
-    def __len__(self):
-        return len(self.texts[0])
-
-    def take(self, rows: Sequence[int]) -> "Examples":
-        """Returns the examples at `rows`, in that order; notes are dropped."""
-        return Examples(
-            tuple([column[row] for row in rows] for column in self.texts),
-            None if self.labels is None else self.labels[np.asarray(rows, int)],
-            self.label_names,
-        )
-
-
-def read_tsv(
-    path: str | os.PathLike,
-    text_columns: str | int | Sequence[str | int],
-    label_column: str | int | None = None,
-    label_names: Sequence[str] | None = None,
-    *,
-    integer_labels: bool = False,
-    score_range: tuple[float, float] | None = None,
-    header: bool = True,
-    skip_labels: Sequence[str] = (),
-    skip_broken_rows: bool = False,
-    max_line_bytes: int = MAX_LINE_BYTES,
-) -> Examples:
-    """Reads texts and labels from a UTF-8 file of tab-separated columns.
+@dataclasses.dataclass(frozen=True)
+class TsvReader:
+    """Reads UTF-8 files of tab-separated columns; the `read` of a `TaskSpec`.
 
     There is no quoting: a `"` is a character like any other, a tab always
     ends a field and a newline always ends a row. A byte order mark, CRLF line
@@ -84,114 +28,197 @@ def read_tsv(
     Texts are kept as they are, spaces included.
 
     Args:
-        path: the file.
-        text_columns: one or two columns, each a name from the header or a
-            position counted from 0.
-        label_column: the column of the label; None reads texts alone.
-        label_names: names in the order of their class ids. None infers them:
-            the sorted distinct values (by number where all are integers).
-            Infer from the training file only and hand its names to the others.
+        fields: dict of field to its column: a name from the header, or a position
+            counted from 0.
+        label: the column of the label; None reads fields alone.
+        label_names: names in the order of their class ids; None keeps labels as
+            they are written.
         integer_labels: also accept class ids (`0` to `len(label_names) - 1`)
             where the file has no name.
         score_range: `(low, high)`, both included: labels are numbers, not
             classes. `(-math.inf, math.inf)` takes any finite number.
         header: whether the first line names the columns. Without it columns
             go by position.
+        id_column: name of a column of ids, which files may lack: ids are then
+            numbers of rows.
+        test_fields: `fields` of files of test splits, where they differ. These
+            have a header, and no label.
         skip_labels: rows with one of these labels are left out, with a note.
         skip_broken_rows: leave out rows with a wrong number of fields, with a
             note, instead of raising.
         max_line_bytes: rows of more bytes are left out, with a note.
 
+    Call arguments:
+        path: the file.
+        split: whose columns the file has.
+
     Returns:
-        `Examples`; labels are int32 class ids, or float32 with `score_range`.
+        `Examples` with the target `label`: int32 class ids, float32 with
+        `score_range`, or list of str; without targets for a test split.
 
     Raises:
         ValueError: for a missing column, a wrong number of fields, a bad
             label, invalid UTF-8, an empty file. The message names file and
             line.
     """
-    if isinstance(text_columns, (str, int)):
-        text_columns = (text_columns,)
-    if len(text_columns) not in (1, 2):
-        raise ValueError(
-            "`text_columns` must name one or two columns. "
-            f"Received: text_columns={text_columns!r}."
-        )
-    if score_range is not None and label_names is not None:
-        raise ValueError(
-            "Give `label_names` (classes) or `score_range` (numbers), not both. "
-            f"Received: label_names={label_names!r}, score_range={score_range!r}."
-        )
-    lines = _read_lines(path, max_line_bytes)
-    columns = lines[0].split("\t")
-    first_row = 1 if header else 0
-    if header:
-        columns = [name.strip() for name in columns]
-    text_at = [_find_column(path, columns, header, name) for name in text_columns]
-    label_at = None
-    if label_column is not None:
-        label_at = _find_column(path, columns, header, label_column)
 
-    texts = tuple([] for _ in text_at)
-    raw_labels, label_lines = [], []
-    skipped, broken, too_long = 0, [], []
-    for number, line in enumerate(lines[first_row:], start=1 + first_row):
-        if line is None:
-            too_long.append(number)
-            continue
-        fields = line.split("\t")
-        if len(fields) != len(columns):
-            if skip_broken_rows:
-                broken.append(number)
-                continue
+    fields: Mapping[str, str | int]
+    label: str | int | None = None
+    _: dataclasses.KW_ONLY
+    label_names: Sequence[str] | None = None
+    integer_labels: bool = False
+    score_range: tuple[float, float] | None = None
+    header: bool = True
+    id_column: str | None = None
+    test_fields: Mapping[str, str | int] | None = None
+    skip_labels: Sequence[str] = ()
+    skip_broken_rows: bool = False
+    max_line_bytes: int = MAX_LINE_BYTES
+
+    def __post_init__(self):
+        if not isinstance(self.fields, Mapping) or not self.fields:
             raise ValueError(
-                f"{path}:{number}: expected {len(columns)} tab-separated fields "
-                f"as in line 1, found {len(fields)}. Look for a tab or a newline "
-                "inside a text."
+                "`fields` must name a column for each field, such as {'text': "
+                f"'sentence'}}. Received: fields={self.fields!r}."
             )
+        names = self.label_names
+        if self.score_range is not None and names is not None:
+            raise ValueError(
+                "Give `label_names` (classes) or `score_range` (numbers), not both. "
+                f"Received: label_names={names!r}, score_range={self.score_range!r}."
+            )
+        if names is not None and len(set(names)) != len(names):
+            raise ValueError(
+                f"`label_names` must not repeat a name. Received: {names}."
+            )
+
+    def __call__(self, path: str | os.PathLike, split: str = "train") -> Examples:
+        is_test = split.startswith("test")
+        fields = self.fields
+        header = self.header
+        if is_test and self.test_fields is not None:
+            fields, header = self.test_fields, True
+        lines = _read_lines(path, self.max_line_bytes)
+        columns = lines[0].split("\t")
+        if header:
+            columns = [name.strip() for name in columns]
+        found = _Columns(path, columns, header)
+        field_at = {name: found.position(column) for name, column in fields.items()}
+        label_at = id_at = None
+        if self.label is not None and not is_test:
+            label_at = found.position(self.label)
+        if header and self.id_column in columns:
+            id_at = found.position(self.id_column)
+        rows = self._rows(path, lines, len(columns), 1 if header else 0, label_at)
+        targets = None
         if label_at is not None:
-            label = fields[label_at].strip()
-            if label in skip_labels:
+            labels = [row[label_at].strip() for row in rows.fields]
+            targets = {"label": self._labels(path, rows.lines, labels)}
+        return Examples(
+            {name: [row[at] for row in rows.fields] for name, at in field_at.items()},
+            targets,
+            rows.numbers if id_at is None else [row[id_at] for row in rows.fields],
+            tuple(rows.notes),
+        )
+
+    def _rows(self, path, lines, num_columns, first_row, label_at):
+        """The rows that are read, and notes on those that are not."""
+        rows = _Rows()
+        skipped, broken, too_long = 0, [], []
+        for index, line in enumerate(lines[first_row:], start=first_row):
+            if line is None:
+                too_long.append(index + 1)
+                continue
+            fields = line.split("\t")
+            if len(fields) != num_columns:
+                if self.skip_broken_rows:
+                    broken.append(index + 1)
+                    continue
+                raise ValueError(
+                    f"{path}:{index + 1}: expected {num_columns} tab-separated fields "
+                    f"as in line 1, found {len(fields)}. Look for a tab or a newline "
+                    "inside a text."
+                )
+            if label_at is not None and fields[label_at].strip() in self.skip_labels:
                 skipped += 1
                 continue
-            raw_labels.append(label)
-            label_lines.append(number)
-        for column, at in zip(texts, text_at, strict=True):
-            column.append(fields[at])
-    if not texts[0]:
-        raise ValueError(
-            f"{path} has no usable row: {len(lines) - first_row} rows"
-            f"{' below its header' if header else ''}, {skipped} left out for their "
-            f"label, {len(broken)} for their number of fields, {len(too_long)} for "
-            f"their length of more than {max_line_bytes:,} bytes."
-        )
+            rows.fields.append(fields)
+            rows.lines.append(index + 1)
+            rows.numbers.append(str(index + 1 - first_row))
+        if not rows.fields:
+            raise ValueError(
+                f"{path} has no usable row: {len(lines) - first_row} rows"
+                f"{' below its header' if first_row else ''}, {skipped} left out for "
+                f"their label, {len(broken)} for their number of fields, "
+                f"{len(too_long)} for their length of more than "
+                f"{self.max_line_bytes:,} bytes."
+            )
+        if skipped:
+            rows.notes.append(
+                f"{path}: left out {skipped} rows with label "
+                f"{' or '.join(map(repr, self.skip_labels))}"
+            )
+        if broken:
+            rows.notes.append(
+                f"{path}: left out {len(broken)} rows with a wrong number of fields "
+                f"(the first at line {broken[0]})"
+            )
+        if too_long:
+            rows.notes.append(
+                f"{path}: left out {len(too_long)} rows of more than "
+                f"{self.max_line_bytes:,} bytes (the first at line {too_long[0]})"
+            )
+        return rows
 
-    notes = []
-    if skipped:
-        notes.append(
-            f"{path}: left out {skipped} rows with label "
-            f"{' or '.join(map(repr, skip_labels))}"
-        )
-    if broken:
-        notes.append(
-            f"{path}: left out {len(broken)} rows with a wrong number of fields "
-            f"(the first at line {broken[0]})"
-        )
-    if too_long:
-        notes.append(
-            f"{path}: left out {len(too_long)} rows of more than {max_line_bytes:,} "
-            f"bytes (the first at line {too_long[0]})"
-        )
-    if label_at is None:
-        return Examples(texts, notes=tuple(notes))
-    if score_range is not None:
-        labels = _parse_scores(path, label_lines, raw_labels, score_range)
-        return Examples(texts, labels, notes=tuple(notes))
-    if label_names is None:
-        label_names = _infer_label_names(path, raw_labels)
-    label_names = tuple(label_names)
-    labels = _parse_classes(path, label_lines, raw_labels, label_names, integer_labels)
-    return Examples(texts, labels, label_names, tuple(notes))
+    def _labels(self, path, lines, labels):
+        if self.score_range is not None:
+            return _parse_scores(path, lines, labels, self.score_range)
+        if self.label_names is None:
+            return labels
+        names = tuple(self.label_names)
+        return _parse_classes(path, lines, labels, names, self.integer_labels)
+
+
+@dataclasses.dataclass
+class _Rows:
+    """Rows of a file: their fields, lines, numbers without the header, and notes."""
+
+    fields: list[list[str]] = dataclasses.field(default_factory=list)
+    lines: list[int] = dataclasses.field(default_factory=list)
+    numbers: list[str] = dataclasses.field(default_factory=list)
+    notes: list[str] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Columns:
+    """Names of the columns of a file, or their number without a header."""
+
+    path: str | os.PathLike
+    names: list[str]
+    header: bool
+
+    def position(self, wanted):
+        """Position of a column, from its name or position."""
+        names = ", ".join(map(repr, self.names)) if self.header else "no header"
+        found = f"Found {len(self.names)} columns ({names}), separated by tabs."
+        if isinstance(wanted, str):
+            if not self.header:
+                raise ValueError(
+                    "Without a header columns go by position, counted from 0. "
+                    f"Received: {wanted!r} for {self.path}."
+                )
+            if self.names.count(wanted) == 1:
+                return self.names.index(wanted)
+            problem = "twice" if wanted in self.names else "not"
+            raise ValueError(
+                f"{self.path}:1: column {wanted!r} is {problem} in the header. {found}"
+            )
+        if not 0 <= wanted < len(self.names):
+            raise ValueError(
+                f"{self.path}:1: there is no column at position {wanted} (counted "
+                f"from 0). {found}"
+            )
+        return wanted
 
 
 def _read_lines(path, max_line_bytes) -> list[str | None]:
@@ -222,49 +249,8 @@ def _read_lines(path, max_line_bytes) -> list[str | None]:
     return lines
 
 
-def _find_column(path, columns, header, wanted) -> int:
-    """Turns a column's name or position into its position."""
-    names = ", ".join(map(repr, columns)) if header else "no header"
-    found = f"{len(columns)} columns ({names})"
-    if isinstance(wanted, str):
-        if not header:
-            raise ValueError(
-                "Without a header columns go by position, counted from 0. "
-                f"Received: {wanted!r} for {path}."
-            )
-        if columns.count(wanted) == 1:
-            return columns.index(wanted)
-        problem = "twice" if wanted in columns else "not"
-        raise ValueError(
-            f"{path}:1: column {wanted!r} is {problem} in the header. "
-            f"Found {found}, separated by tabs."
-        )
-    if not 0 <= wanted < len(columns):
-        raise ValueError(
-            f"{path}:1: there is no column at position {wanted} (counted from 0). "
-            f"Found {found}, separated by tabs."
-        )
-    return wanted
-
-
-def _infer_label_names(path, raw_labels) -> tuple[str, ...]:
-    names = set(raw_labels)
-    if len(names) < 2:
-        raise ValueError(
-            f"{path}: every row has the label {raw_labels[0]!r}, so the classes "
-            "cannot be inferred from it. Pass `label_names`."
-        )
-    if all(name.lstrip("-").isdecimal() for name in names):
-        return tuple(sorted(names, key=int))
-    return tuple(sorted(names))
-
-
 def _parse_classes(path, lines, raw_labels, label_names, integer_labels):
     ids = {name: index for index, name in enumerate(label_names)}
-    if len(ids) != len(label_names):
-        raise ValueError(
-            f"`label_names` must not repeat a name. Received: {label_names}."
-        )
     valid = ", ".join(map(repr, label_names))
     if integer_labels:
         for index in range(len(label_names)):

@@ -1,7 +1,6 @@
 """GLUE's scores: accuracy, F1, Matthews, Pearson and Spearman correlation.
 
-The numbers come from scikit-learn and SciPy; this module checks what goes in
-and says which score belongs to which task.
+The numbers come from scikit-learn and SciPy; this module checks what goes in.
 """
 
 import math
@@ -10,19 +9,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from keras_recbert.data.glue_tasks import GLUE_TASKS, GlueTask, get_task
 from keras_recbert.extras import check_installed
 
 CLASSIFICATION_METRICS = ("accuracy", "f1", "macro_f1", "matthews")
 REGRESSION_METRICS = ("pearson", "spearman")
+METRICS = (*CLASSIFICATION_METRICS, *REGRESSION_METRICS)
 
 
 def glue_scores(
-    task_or_metric_names: str | GlueTask | Sequence[str],
+    metric_names: str | Sequence[str],
     labels: np.ndarray,
     predictions: np.ndarray,
 ) -> dict[str, float]:
-    """Scores predictions with a task's own metrics, or with the named ones.
+    """Scores predictions with the named metrics.
 
     F1 is that of class 1 and takes two classes; macro F1 is the mean over all classes
     that labels or predictions hold. F1 and Matthews are 0 where
@@ -31,8 +30,7 @@ def glue_scores(
     the labels and because a NaN would win or lose every comparison of models.
 
     Args:
-        task_or_metric_names: a GLUE task or its name, one metric's name, or
-            several metrics' names: `"accuracy"`, `"f1"`, `"macro_f1"`,
+        metric_names: one or several of `"accuracy"`, `"f1"`, `"macro_f1"`,
             `"matthews"`, `"pearson"`, `"spearman"`.
         labels: class ids (int) or, for the correlations, numbers;
             `(num_examples,)`.
@@ -49,7 +47,7 @@ def glue_scores(
             examples, values that are not finite, class ids that are not
             integers, or labels for which a correlation is undefined.
     """
-    names = _metric_names(task_or_metric_names)
+    names = _metric_names(metric_names)
     labels, predictions = np.asarray(labels), np.asarray(predictions)
     if labels.ndim != 1 or labels.shape != predictions.shape:
         raise ValueError(
@@ -87,28 +85,13 @@ def glue_scores(
 
 
 def _metric_names(wanted) -> tuple[str, ...]:
-    if isinstance(wanted, GlueTask):
-        return wanted.metrics
-    known = (*CLASSIFICATION_METRICS, *REGRESSION_METRICS)
-    if isinstance(wanted, str):
-        return (wanted,) if wanted in known else _task_metrics(wanted, known)
-    names = tuple(wanted)
-    unknown = [name for name in names if name not in known]
+    names = (wanted,) if isinstance(wanted, str) else tuple(wanted)
+    unknown = [name for name in names if name not in METRICS]
     if unknown or not names:
         raise ValueError(
-            f"Unknown metrics: {unknown or 'none given'}. Valid: {', '.join(known)}."
+            f"Unknown metrics: {unknown or 'none given'}. Valid: {', '.join(METRICS)}."
         )
     return names
-
-
-def _task_metrics(wanted, known):
-    try:
-        return get_task(wanted).metrics
-    except ValueError:
-        raise ValueError(
-            f"{wanted!r} is neither a GLUE task ({', '.join(GLUE_TASKS)}) nor a "
-            f"metric ({', '.join(known)})."
-        ) from None
 
 
 def _check_classes(metric, labels, predictions):

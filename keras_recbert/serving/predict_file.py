@@ -15,14 +15,9 @@ import time
 
 from tqdm import tqdm
 
-from keras_recbert.serving.input_rows import (
-    JSON_LINES,
-    SEPARATED,
-    InputRows,
-    as_text,
-    choose_text_columns,
-)
+from keras_recbert.data.rows import JSON_LINES, SEPARATED, TableRows, as_text
 from keras_recbert.serving.resumable_file import check_output, resumable_file
+from keras_recbert.serving.text_columns import choose_text_columns
 
 ADDED = ("prediction", "score")
 # Rows that are read, sorted, answered and written together: the same after a stop, so
@@ -54,7 +49,7 @@ def predict_file(
         model: str or path of the model.
         load: function without arguments that loads it; returns a
             `keras_recbert.serving.answers.Predictor`.
-        input_path: str or path, see `InputRows`.
+        input_path: str or path, see `TableRows`.
         output_path: str or path: `.csv`, `.tsv`, `.jsonl` or `.ndjson`.
         text_columns: sequence of one or two str, see `choose_text_columns`.
         batch_size: int. Rows the model answers at a time.
@@ -80,7 +75,7 @@ def predict_file(
         raise ValueError(
             f"`batch_size` must be an integer of at least 1. Received: {batch_size!r}."
         )
-    source = InputRows(input_path, encoding)
+    source = TableRows(input_path, encoding)
     encoder = _encoder(output_path)
     check_output(output_path, overwrite)
     if os.path.exists(output_path) and os.path.samefile(input_path, output_path):
@@ -109,7 +104,7 @@ def predict_file(
 class _Job:
     """What is to be answered: rows of a file, of which each column is known."""
 
-    source: InputRows
+    source: TableRows
     text_columns: tuple[str, ...]
     num_rows: int
     columns: tuple[str, ...]

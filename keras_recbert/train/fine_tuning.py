@@ -1,17 +1,32 @@
-"""GLUE tasks and tables of a user: from a recipe to scores."""
+"""Registered tasks and tables of a user: from a recipe to scores."""
 
 from keras_recbert.builder import check_weights, encoder_arguments
-from keras_recbert.data.glue import get_task, load_glue_tfds, load_splits
+from keras_recbert.core.names import check_arguments, nearest
+from keras_recbert.data.task_files import load_splits, load_tfds
+from keras_recbert.data.task_spec import get_task
 from keras_recbert.extras import check_installed
+from keras_recbert.heads import get_head
+from keras_recbert.metrics.glue import (
+    CLASSIFICATION_METRICS,
+    METRICS,
+    REGRESSION_METRICS,
+)
 from keras_recbert.models.registry import get_card
 from keras_recbert.text.vocabulary import load_vocabulary
 from keras_recbert.train.own_data import check_files, load_own_data
 from keras_recbert.train.run_folder import open_run
-from keras_recbert.train.training_run import TrainingTask, train
+from keras_recbert.train.training_run import train
+
+# Beside those that a head names; other heads may take any.
+METRICS_OF_HEADS = {
+    "classifier": CLASSIFICATION_METRICS,
+    "multilabel_classifier": (),
+    "regressor": REGRESSION_METRICS,
+}
 
 
 def fine_tune(config):
-    """Trains a model of the zoo on a GLUE task or a table, and scores it.
+    """Trains a model of the zoo on a registered task or a table, and scores it.
 
     Args:
         config: `FineTuningConfig`.
@@ -20,7 +35,7 @@ def fine_tune(config):
         Tuple of the model and its results, see `training_run.train`.
 
     Raises:
-        ValueError: if the model or the task is unknown, no data is named, a table is
+        ValueError: if the model or the task is unknown, no data is named, a file is
             not as it should be, or the weights cannot be read or do not fit.
         FileExistsError: if the output folder is a file, or holds what is not to be
             lost, see `open_run`.
@@ -41,9 +56,9 @@ def fine_tune(config):
 
 def _fine_tune(run):
     config = run.config
-    glue_task = get_task(config.task) if config.train is None else None
+    task = check_task(config.task) if config.train is None else None
     _check_model(config)
-    if config.train is not None:
+    if task is None:
         data = load_own_data(config)
         _tell(data.notes)
         dev = {"dev": data.dev}
@@ -56,15 +71,37 @@ def _fine_tune(run):
             test_examples=data.test,
             finish=data.finish,
         )
-    train_examples, dev_examples, notes = _load_glue(config, glue_task)
+    train_examples, dev_examples, notes = _load(config, task)
     _tell(notes)
-    task = TrainingTask(
-        name=glue_task.name,
-        label_names=None if glue_task.is_regression else glue_task.label_names,
-        metrics=glue_task.metrics,
-        main_metric=glue_task.main_metric,
-    )
     return train(run, task, train_examples, dev_examples, notes=notes)
+
+
+def check_task(task):
+    """Raises what is wrong with a task spec, before its files are read.
+
+    Args:
+        task: `TaskSpec`, or the name of a registered one.
+
+    Returns:
+        `TaskSpec`.
+
+    Raises:
+        UnknownNameError: if task or head is unknown, a `ValueError`.
+        ValueError: if the head does not take the arguments, or lacks a metric.
+    """
+    task = get_task(task)
+    head = get_head(task.head)
+    where = f"The head {task.head!r} of task {task.name!r}"
+    check_arguments(where, task.head_arguments, head.arguments())
+    others = METRICS_OF_HEADS.get(task.head, METRICS)
+    valid = dict.fromkeys((*head.metric_names, *others))
+    for name in task.metrics:
+        if name not in valid:
+            raise ValueError(
+                f"{where} has no metric {name!r}. {nearest(name, valid)}Valid: "
+                f"{', '.join(valid)}."
+            )
+    return task
 
 
 def _check_model(config):
@@ -89,16 +126,16 @@ def _check_model(config):
             )
 
 
-def _load_glue(config, task):
-    """Training examples, dev examples and notes of a GLUE task."""
+def _load(config, task):
+    """Training examples, dev examples and notes of a registered task."""
     if config.tfds:
-        return load_glue_tfds(task)
+        return load_tfds(task)
     if config.data_dir is not None:
         return load_splits(task, config.data_dir, seed=config.seed)
     raise ValueError(
-        "Say where the examples are: data_dir (--data-dir DIR), a folder with the "
-        "official TSV files of GLUE; tfds (--tfds) to download them; or train "
-        "(--train FILE), a table of your own."
+        "Say where the examples are: data_dir (--data-dir DIR), the folder with the "
+        f"files of {task.name}; tfds (--tfds) to download them; or train (--train "
+        "FILE), a table of your own."
     )
 
 

@@ -8,7 +8,7 @@ from keras_recbert.mappings import from_mapping
 
 
 def finetune(**options):
-    """Fine-tunes a model on a table of your own, or on a GLUE task.
+    """Fine-tunes a model on a table of your own, or on a registered task.
 
     Does what `recbert finetune` does, and writes the same folder: a run that was
     stopped is resumed by the same call.

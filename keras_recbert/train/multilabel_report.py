@@ -17,7 +17,8 @@ def write_multilabel_report(folder, split, examples, logits, label_names):
     Args:
         folder: path.
         split: str.
-        examples: `Examples` with labels, float32 `(num_examples, num_labels)` of 0, 1.
+        examples: `Examples` whose target `label` is float32 `(num_examples,
+            num_labels)` of 0 and 1.
         logits: float array of their shape.
         label_names: sequence of str.
 
@@ -33,7 +34,7 @@ def write_multilabel_report(folder, split, examples, logits, label_names):
         precision_recall_fscore_support,
     )
 
-    labels = np.asarray(examples.labels)
+    labels = np.asarray(examples.targets["label"])
     found = (np.asarray(logits) >= 0).astype(int)
     scores = {
         "micro_f1": f1_score(labels, found, average="micro", zero_division=0.0),

@@ -6,16 +6,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from keras_recbert.data.columns import check_column, choose_columns
-from keras_recbert.data.holding_out import group_texts, same_text, split_by_label
+from keras_recbert.data.examples import Examples
+from keras_recbert.data.split import group_fields, same_text, split_by_label
 from keras_recbert.data.tables import Table, check_table, read_table
-from keras_recbert.data.tsv import Examples
+from keras_recbert.data.task_spec import TaskSpec
 from keras_recbert.folders import new_file
 from keras_recbert.own_data_options import table_name
 from keras_recbert.train.multilabel_report import write_multilabel_report
 from keras_recbert.train.own_labels import METRICS, OwnLabels
 from keras_recbert.train.report import write_report
-from keras_recbert.train.training_run import TrainingTask
 
+FIELDS = ("text", "text_pair")
+ID_COLUMN = "id"
 VALIDATION_FRACTION = 0.1
 ADDED_COLUMNS = ("prediction", "score")
 
@@ -25,16 +27,16 @@ class OwnData:
     """What a run on a user's own table reads.
 
     Args:
-        task: `TrainingTask`.
+        task: `TaskSpec` of the tables.
         train, dev: `Examples`.
-        test: `Examples`, without labels if the table has none; None without a table.
+        test: `Examples`, without targets if the table has none; None without a table.
         test_table: the `Table` of `test`, or None.
         notes: list of sentences for the user.
         seed: int.
         separator: str between the labels of a multilabel classifier, or None.
     """
 
-    task: TrainingTask
+    task: TaskSpec
     train: Examples
     dev: Examples
     test: Examples | None
@@ -63,16 +65,17 @@ class OwnData:
             write_predictions(
                 folder / "predictions.csv",
                 self.test_table,
+                self.test.ids,
                 logits,
                 self.task.label_names,
                 self.separator,
             )
-            if self.test.labels is not None:
+            if self.test.targets is not None:
                 split, examples = "test", self.test
         if split == "dev":
             logits = predict(self.dev)
         names = self.task.label_names
-        if self.task.is_multilabel:
+        if self.separator is not None:
             return write_multilabel_report(folder, split, examples, logits, names)
         return write_report(
             folder, split, train_examples, examples, logits, names, self.seed
@@ -112,41 +115,50 @@ def load_own_data(config):
     labels, more = OwnLabels.choose(table, label, config)
     notes += more
     reader = _Reader(config.encoding, texts, labels)
+    task = _task_spec(config, reader)
     train = reader.examples(table)
     notes += _note_empty(table, train)
     if config.validation is None:
         train, dev, more = _split(table, train, config)
     else:
-        _, dev, more = reader.read(config.validation)
+        _, dev, more = reader.read_table(config.validation)
         more += _note_known(config.validation, train, dev)
-    notes += [*more, *_note_missing(train, dev)]
+    notes += [*more, *_note_missing(task, dev)]
     if labels.names is None:
         _check_scores(config.validation or table.path, label, dev)
     test_table = test = None
     if config.test is not None:
-        test_table, test, more = reader.read(config.test, is_labelled=False)
+        test_table, test, more = reader.read_table(config.test, is_labelled=False)
         _check_added(test_table)
         notes += [*more, *_note_known(config.test, train, test)]
-        if test.labels is None:
+        if test.targets is None:
             notes.append(f"{config.test}: no column {label!r}, so no scores on it.")
     notes.append(_sizes(train, dev, test))
-    task = TrainingTask(
-        table_name(config.train),
-        labels.names,
-        METRICS[labels.kind],
-        METRICS[labels.kind][0],
-        scales_labels=labels.kind == "regressor",
-        is_multilabel=labels.kind == "multilabel_classifier",
-    )
     if task.scales_labels:
         notes.append("Losses are of labels with mean 0 and standard deviation 1.")
     separator = labels.separator
     return OwnData(task, train, dev, test, test_table, notes, config.seed, separator)
 
 
+def _task_spec(config, reader):
+    """The task spec of a user's tables."""
+    labels = reader.labels
+    files = {"train": config.train, "dev": config.validation, "test": config.test}
+    return TaskSpec(
+        name=table_name(config.train),
+        fields=FIELDS[: len(reader.texts)],
+        head=labels.kind,
+        head_arguments={} if labels.names is None else {"label_names": labels.names},
+        metrics=METRICS[labels.kind],
+        files={split: path for split, path in files.items() if path is not None},
+        read=reader,
+        scales_labels=labels.kind == "regressor",
+    )
+
+
 @dataclass(frozen=True)
 class _Reader:
-    """Reads tables like that of training.
+    """Reads tables like that of training; the `read` of their `TaskSpec`.
 
     Args:
         encoding: as `read_table` takes it.
@@ -158,7 +170,10 @@ class _Reader:
     texts: tuple
     labels: OwnLabels
 
-    def read(self, path, is_labelled=True):
+    def __call__(self, path, split="train"):
+        return self.read_table(path, is_labelled=split != "test")[1]
+
+    def read_table(self, path, is_labelled=True):
         """The table, its `Examples` and notes; without labels if it may lack them."""
         table = read_table(path, self.encoding)
         column = self.labels.column
@@ -169,25 +184,30 @@ class _Reader:
         return table, examples, [*table.notes, *_note_empty(table, examples)]
 
     def examples(self, table, has_labels=True):
-        texts = tuple(table.values(name) for name in self.texts)
-        labels = self.labels.read(table) if has_labels else None
-        return Examples(texts, labels, self.labels.names)
+        fields = {
+            field: table.values(column)
+            for field, column in zip(FIELDS, self.texts, strict=False)
+        }
+        targets = {"label": self.labels.read(table)} if has_labels else None
+        is_id = ID_COLUMN in table.columns
+        is_id = is_id and ID_COLUMN not in (*self.texts, self.labels.column)
+        return Examples(fields, targets, table.values(ID_COLUMN) if is_id else None)
 
 
 def _split(table, examples, config):
     """Training and validation examples of one table, and notes."""
     fraction, notes = config.validation_fraction or VALIDATION_FRACTION, []
-    groups = group_texts(examples.texts)
-    if len(examples.texts) == 2:
+    groups = group_fields(examples.fields)
+    if len(examples.fields) == 2:
         largest = max(np.unique(groups, return_counts=True)[1])
         if largest > fraction * len(examples):
-            groups = group_texts(examples.texts, "first")
+            groups = group_fields(examples.fields, FIELDS[0])
             notes.append(
                 f"{table.path}: second texts recur in most pairs, so the split keeps "
                 "first texts apart, and not second ones."
             )
     train, dev = split_by_label(examples, fraction, config.seed, groups)
-    is_class = examples.label_names is not None and examples.labels.ndim == 1
+    is_class = examples.targets["label"].dtype.kind == "i"
     by_label = ", of each label alike" if is_class else ""
     notes.append(
         f"{table.path}: {fraction:.0%} held out to validate on{by_label}, no text on "
@@ -212,7 +232,7 @@ def _check_added(table):
 
 def _check_scores(path, label, examples):
     """Raises `ValueError` where correlations are undefined, before any training."""
-    labels = examples.labels
+    labels = examples.targets["label"]
     if np.ptp(labels) == 0:
         raise ValueError(
             f"{path}, column {label!r}: all {len(labels):,} labels to score on are "
@@ -222,7 +242,7 @@ def _check_scores(path, label, examples):
 
 def _note_empty(table, examples):
     """Sentences on rows whose texts are all empty."""
-    pairs = zip(*examples.texts, strict=True)
+    pairs = zip(*examples.fields.values(), strict=True)
     empty = [row for row, texts in enumerate(pairs) if not "".join(texts).strip()]
     if not empty:
         return []
@@ -242,26 +262,25 @@ def _note_known(path, train, examples):
 
 
 def _keys(examples):
-    return zip(*(map(same_text, column) for column in examples.texts), strict=True)
+    columns = examples.fields.values()
+    return zip(*(map(same_text, column) for column in columns), strict=True)
 
 
-def _note_missing(train, dev):
+def _note_missing(task, dev):
     """Sentences on labels that the validation examples lack."""
-    names = train.label_names or ()
-    if dev.labels.ndim == 2:
-        missing = [
-            n for n, has in zip(names, dev.labels.T, strict=True) if not has.any()
-        ]
+    names, labels = task.label_names or (), dev.targets["label"]
+    if labels.ndim == 2:
+        missing = [n for n, has in zip(names, labels.T, strict=True) if not has.any()]
     else:
-        missing = [name for id, name in enumerate(names) if id not in dev.labels]
+        missing = [name for id, name in enumerate(names) if id not in labels]
     if not missing:
         return []
     shown = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
     return [f"No validation example has the label {shown}."]
 
 
-def write_predictions(path, table, logits, label_names, separator=None):
-    """Writes the columns of a table with `prediction` and `score`.
+def write_predictions(path, table, ids, logits, label_names, separator=None):
+    """Writes the columns of a table with `prediction` and `score`, and with `id`.
 
     The score is the probability of the prediction; of a regressor the same number; of
     several labels the probability of the decision that was least sure.
@@ -269,6 +288,7 @@ def write_predictions(path, table, logits, label_names, separator=None):
     Args:
         path: path of a CSV in UTF-8; written whole, then renamed.
         table: `Table`.
+        ids: list of str, a column `id` if the table has none.
         logits: float array `(num_rows, num_classes)`, or `(num_rows,)` of a regressor.
         label_names: tuple of the names of classes, or None for a regressor.
         separator: str between the labels of a multilabel classifier, or None.
@@ -285,6 +305,8 @@ def write_predictions(path, table, logits, label_names, separator=None):
         predictions = np.array(label_names, object)[logits.argmax(axis=1)]
         scores = softmax(logits, axis=1).max(axis=1)
     frame = table.frame.assign(prediction=predictions, score=scores)
+    if ID_COLUMN not in frame:
+        frame.insert(0, ID_COLUMN, ids)
     with new_file(path) as written:
         frame.to_csv(
             written,

@@ -5,15 +5,16 @@ import sys
 import time
 
 from keras_recbert.config import FineTuningConfig
+from keras_recbert.data.examples import Examples
 from keras_recbert.data.python_docs import load_python_docs
-from keras_recbert.data.tsv import Examples
+from keras_recbert.data.task_spec import TaskSpec
 from keras_recbert.extras import check_installed
 from keras_recbert.models.registry import get_card
 from keras_recbert.serving.answers import format_answers
 from keras_recbert.serving.clean_process import ask_in_clean_process
 from keras_recbert.train.baselines import bag_of_words_accuracy, majority_accuracy
 from keras_recbert.train.run_folder import RUN_FILES, open_run
-from keras_recbert.train.training_run import TrainingTask, train
+from keras_recbert.train.training_run import train
 
 DEFAULT_QUESTIONS = (
     "Return the number of items in the queue.",
@@ -108,12 +109,17 @@ def _train(run):
     }
 
     _step(f"Training {run.config.model}")
-    task = TrainingTask("python_docs", docs.label_names, ("accuracy",), "accuracy")
+    task = TaskSpec(
+        name="python_docs",
+        fields=("text",),
+        head_arguments={"label_names": docs.label_names},
+        metrics=("accuracy",),
+    )
     _, results = train(
         run,
         task,
-        Examples((docs.train.texts,), docs.train.labels),
-        {"dev": Examples((docs.dev.texts,), docs.dev.labels)},
+        Examples({"text": docs.train.texts}, {"label": docs.train.labels}),
+        {"dev": Examples({"text": docs.dev.texts}, {"label": docs.dev.labels})},
         corpus=docs.corpus,
     )
     return baselines, results

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from keras_recbert.data.tsv import Examples
+from keras_recbert.data.examples import Examples, texts_in
 from keras_recbert.extras import check_installed
 from keras_recbert.folders import check_place
 from keras_recbert.metrics.calibration import (
@@ -30,7 +30,6 @@ from keras_recbert.train.report_tables import (
 TABLE_MISTAKES = 20  # rows of Markdown
 CSV_MISTAKES = 1000
 CLASS_SCORES = ("accuracy", "macro_f1")
-TEXT_NAMES = ("text", "text_pair")
 NUMBER_SCORES = ("pearson", "spearman", "mean_absolute_error", "mean_squared_error")
 
 
@@ -41,8 +40,8 @@ def write_report(folder, split, train_examples, examples, logits, label_names, s
         report_{split}.md: scores beside those of baselines, scores of each class, and
             the worst mistakes.
         confusion_{split}.png (classifier) or scatter_{split}.png (regressor).
-        mistakes_{split}.csv: whole texts of the mistakes that the model was surest
-            of, or of the largest errors; 1000 at most.
+        mistakes_{split}.csv: ids and whole texts of the mistakes that the model was
+            surest of, or of the largest errors; 1000 at most.
 
     Each is written under a temporary name, then renamed; the Markdown comes last.
 
@@ -61,8 +60,9 @@ def write_report(folder, split, train_examples, examples, logits, label_names, s
     Args:
         folder: str or path; made if it is not there.
         split: str. Name of the split, a part of file names.
-        train_examples: `Examples` with labels, which the baselines learn from.
-        examples: `Examples` with labels: those of the split.
+        train_examples: `Examples` with the target `label`, which the baselines learn
+            from.
+        examples: `Examples` with the target `label`: those of the split.
         logits: float array `(num_examples, num_classes)`, or `(num_examples,)` of a
             regressor.
         label_names: sequence of str, or None for a regressor.
@@ -110,24 +110,28 @@ class _Data:
         return f"{self.split}: {len(self.examples):,} examples, seed {self.seed}"
 
     @property
-    def text_names(self):
-        return TEXT_NAMES[: len(self.examples.texts)]
+    def labels(self):
+        return self.examples.targets["label"]
 
-    def texts(self, row):
-        return [column[row] for column in self.examples.texts]
+    @property
+    def columns(self):
+        """Names of what `row` gives: the id, and the fields."""
+        return ("id", *self.examples.fields)
+
+    def row(self, row):
+        values = (column[row] for column in self.examples.fields.values())
+        return [
+            self.examples.ids[row],
+            *(" ".join(texts_in(value)) for value in values),
+        ]
 
 
 def _check(split, train_examples, examples, logits, label_names):
     for name, checked in (("train_examples", train_examples), ("examples", examples)):
-        if checked.labels is None or not len(checked):
+        if "label" not in (checked.targets or {}) or not len(checked):
             raise ValueError(
                 f"A report needs examples with labels. Received: `{name}` with "
-                f"{len(checked)} examples, labels={checked.labels!r}."
-            )
-        if checked.label_names not in (None, label_names and tuple(label_names)):
-            raise ValueError(
-                f"The `label_names` of `{name}` must be those of the model. Received: "
-                f"{checked.label_names} and {label_names}."
+                f"{len(checked)} examples, targets={checked.targets!r}."
             )
     shape = (len(examples),) if label_names is None else None
     if label_names is not None:
@@ -148,7 +152,8 @@ def _check(split, train_examples, examples, logits, label_names):
     if label_names is None:
         return
     for name, checked in (("train_examples", train_examples), ("examples", examples)):
-        low, high = checked.labels.min(), checked.labels.max()
+        labels = checked.targets["label"]
+        low, high = labels.min(), labels.max()
         if low < 0 or high >= len(label_names):
             raise ValueError(
                 f"Labels of `{name}` must be from 0 to {len(label_names) - 1}, the ids "
@@ -161,10 +166,10 @@ def _class_report(data):
     from scipy.special import softmax
     from sklearn.metrics import confusion_matrix
 
-    labels, names = data.examples.labels, data.label_names
+    labels, names = data.labels, data.label_names
     probabilities = softmax(data.logits, axis=1)
     predictions = data.logits.argmax(axis=1)
-    commonest = np.bincount(data.train.labels).argmax()
+    commonest = np.bincount(data.train.targets["label"]).argmax()
     rows = {
         "": ("this model", predictions),
         "majority_": (
@@ -192,7 +197,7 @@ def _class_report(data):
 
 def _class_body(data, predictions, highest):
     """The Markdown below the table of scores; writes the CSV of mistakes."""
-    labels, names = data.examples.labels, data.label_names
+    labels, names = data.labels, data.label_names
     wrong = np.flatnonzero(predictions != labels)
     wrong = wrong[np.argsort(-highest[wrong], kind="stable")]
 
@@ -243,8 +248,8 @@ def _class_table(labels, predictions, names):
 
 def _number_report(data):
     """Scores by prefix, and the Markdown of a regressor; writes its other files."""
-    labels = np.asarray(data.examples.labels, np.float64)
-    mean = float(np.mean(data.train.labels, dtype=np.float64))
+    labels = np.asarray(data.labels, np.float64)
+    mean = float(np.mean(data.train.targets["label"], dtype=np.float64))
     rows = {
         "": ("this model", data.logits),
         "constant_": (f"constant: always {mean:.3f}", np.full(len(labels), mean)),
@@ -289,14 +294,11 @@ def _number_scores(labels, predictions, correlate):
 
 def _add_bag_of_words(data, rows, predict, name):
     """Adds what a bag of words predicts to `rows`; a note if it cannot."""
-    train_texts, texts = (
-        [" ".join(pair) for pair in zip(*examples.texts, strict=True)]
-        for examples in (data.train, data.examples)
-    )
-    reason = why_no_bag_of_words(train_texts, data.train.labels)
+    train_texts, labels = data.train.texts(), data.train.targets["label"]
+    reason = why_no_bag_of_words(train_texts, labels)
     if reason is not None:
         return f"\nThere is no TF-IDF baseline: {reason}.\n"
-    rows["tfidf_"] = (name, predict(train_texts, data.train.labels, texts))
+    rows["tfidf_"] = (name, predict(train_texts, labels, data.examples.texts()))
     return ""
 
 
@@ -316,17 +318,17 @@ def _mistakes(data, worst, columns, values):
     path = f"mistakes_{data.split}.csv"
     write_csv(
         data.folder / path,
-        (*data.text_names, *columns),
-        ((*data.texts(row), *values(row)) for row in worst[:CSV_MISTAKES]),
+        (*data.columns, *columns),
+        ((*data.row(row), *values(row)) for row in worst[:CSV_MISTAKES]),
     )
     shown = [
         tuple(
             escape(value) if isinstance(value, str) else value
-            for value in (*values(row), *data.texts(row))
+            for value in (*values(row), *data.row(row))
         )
         for row in worst[:TABLE_MISTAKES]
     ]
-    header = (*columns, *data.text_names)
+    header = (*columns, *data.columns)
     where = f"Whole texts, up to {CSV_MISTAKES:,} of them: [{path}]({path}).\n"
     if not shown:
         return where

@@ -32,9 +32,9 @@ def build_model(config, task, vocabulary, precision):
         arguments["learning_rate"] = config.learning_rate
     if config.lowercase is not None:
         arguments["lowercase"] = config.lowercase
-    if task.label_names is not None:
-        arguments["label_names"] = task.label_names
-    return keras_recbert.build(config.model, task=task.kind, **arguments)
+    return keras_recbert.build(
+        config.model, task=task.head, **task.head_arguments, **arguments
+    )
 
 
 def row_length(config):
@@ -87,10 +87,10 @@ def class_weights(config, task, labels):
     """Weight of each class in the loss, by id; None for one weight."""
     if config.class_weights is None:
         return None
-    if task.label_names is None:
+    if task.label_names is None or np.ndim(labels) != 1:
         raise ValueError(
             "`class_weights` are for a classifier. Received: class_weights="
-            f"{config.class_weights!r} for {task.name}, whose labels are scores."
+            f"{config.class_weights!r} for {task.name}, whose head is {task.head!r}."
         )
     from sklearn.utils.class_weight import compute_class_weight
 

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_recbert.data.examples import texts_in
 from keras_recbert.folders import new_file
 from keras_recbert.tasks.compiling import compiling_where_it_pays
 from keras_recbert.tasks.text_batches import bucketed_batches, ordered_batches
@@ -48,35 +49,6 @@ from keras_recbert.train.run_model import (
 from keras_recbert.train.strategy import make_strategy
 
 
-@dataclasses.dataclass(frozen=True)
-class TrainingTask:
-    """What a run is scored on.
-
-    Args:
-        name: str.
-        label_names: tuple of str, or None for a score.
-        metrics: tuple of metric names of `keras_recbert.metrics.glue`.
-        main_metric: the one that decides which epoch is kept.
-        scales_labels: whether to train on labels of mean 0 and standard deviation 1,
-            which losses are of then. Predictions are on the scale of the labels.
-        is_multilabel: whether an example has any number of labels.
-    """
-
-    name: str
-    label_names: tuple | None
-    metrics: tuple
-    main_metric: str
-    scales_labels: bool = False
-    is_multilabel: bool = False
-
-    @property
-    def kind(self):
-        """The task that `keras_recbert.build` knows."""
-        if self.label_names is None:
-            return "regressor"
-        return "multilabel_classifier" if self.is_multilabel else "classifier"
-
-
 def train(
     run,
     task,
@@ -97,7 +69,7 @@ def train(
 
     Args:
         run: `keras_recbert.train.run_folder.Run`.
-        task: `TrainingTask`.
+        task: `keras_recbert.data.TaskSpec`.
         train_examples: `Examples`.
         dev_examples: dict of split name to `Examples`.
         corpus: optional list of str to learn the vocabulary from; by default the
@@ -133,17 +105,19 @@ def train(
     strategy = make_strategy(config.strategy)  # raises where there are no devices
     vocabulary = run_vocabulary(config, corpus or _all_texts(train_examples))
     precision = choose_run_precision(run.state, config)
-    scale = LabelScale.of(train_examples.labels) if task.scales_labels else None
+    train_labels = _labels(train_examples)
+    scale = LabelScale.of(train_labels) if task.scales_labels else None
 
     def targets(examples):
-        labels = examples.labels if scale is None else scale.apply(examples.labels)
+        labels = _labels(examples)
+        labels = labels if scale is None else scale.apply(labels)
         return model.head.as_targets(labels)
 
     with strategy.scope():
         model = build_model(config, task, vocabulary, precision)
         if config.weights is not None:
             print(model.backbone.weights_report, flush=True)
-        model.fields = model.preprocessor.fields[: len(train_examples.texts)]
+        model.fields = model.preprocessor.fields[: len(train_examples.fields)]
         batch_size = min(config.batch_size, len(train_examples))
         batches = bucketed_batches(
             model.preprocessor,
@@ -160,7 +134,7 @@ def train(
             weight_decay=config.weight_decay,
         )
         model.optimizer.build(model.trainable_variables)
-        weights = class_weights(config, task, train_examples.labels)
+        weights = class_weights(config, task, train_labels)
         count_real_rows(model, strategy, weights)
     dev = {
         split: (_dev_batches(model, examples, config, strategy), targets(examples))
@@ -192,6 +166,7 @@ def train(
             scale.undo(model)
         results = {
             "task": task.name,
+            "task_version": task.version,
             "model": config.model,
             "num_parameters": model.count_params(),
             "learning_rate": model.learning_rate,
@@ -381,10 +356,13 @@ def _write(run, model, results, training_loss, monitor):
 
 def _warnings(task, examples):
     """What will keep a model from learning, printed and returned as sentences."""
-    labels = np.unique(examples.labels, axis=0)
+    labels = _labels(examples)
+    if isinstance(labels, dict):
+        return []
+    labels = np.unique(labels, axis=0)
     if len(labels) > 1:
         return []
-    if task.is_multilabel:
+    if task.label_names and np.ndim(labels[0]):
         names = zip(task.label_names, labels[0], strict=True)
         label = [name for name, has in names if has]
     else:
@@ -398,18 +376,26 @@ def _warnings(task, examples):
 
 
 def _checksum(examples):
-    """Checksum of texts and labels."""
+    """Checksum of fields and targets."""
     digest = hashlib.sha256()
-    labels = () if examples.labels is None else examples.labels
-    for column in (*examples.texts, map(str, labels)):
-        for value in column:
-            digest.update(value.encode() + b"\0")
+    for columns in (examples.fields, examples.targets or {}):
+        for name, column in columns.items():
+            for value in (name, *column):
+                digest.update(str(value).encode() + b"\0")
     return digest.hexdigest()
 
 
+def _labels(examples):
+    """What the head learns: the values of the only target, or the dict of several."""
+    targets = examples.targets
+    return next(iter(targets.values())) if len(targets) == 1 else targets
+
+
 def _all_texts(examples):
-    return [text for column in examples.texts for text in column]
+    columns = examples.fields.values()
+    return [text for column in columns for value in column for text in texts_in(value)]
 
 
 def _columns(examples):
-    return examples.texts if len(examples.texts) == 2 else examples.texts[0]
+    columns = tuple(examples.fields.values())
+    return columns if len(columns) > 1 else columns[0]

@@ -9,7 +9,7 @@ from keras_recbert.data.tables import Table
 
 def table(header, rows):
     frame = pandas.DataFrame(rows, columns=header, dtype=object)
-    return Table("a.csv", frame, list(range(2, 2 + len(rows))))
+    return Table("a.csv", frame, [f"a.csv:{line}" for line in range(2, 2 + len(rows))])
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,23 @@ def test_parquet(tmp_path):
     assert table.where(1) == f"{path}, row 2"
 
 
+def test_the_row_numbers_of_pandas_are_no_column(tmp_path):
+    frame = pandas.DataFrame({"text": ["a", "b", "c"], "label": [1, 2, 3]})
+    frame[frame["label"] != 2].to_parquet(tmp_path / "a.parquet")
+    assert contents(read_table(tmp_path / "a.parquet")) == [
+        ["text", "label"],
+        ["a", "1"],
+        ["c", "3"],
+    ]
+
+
+def test_a_header_whose_quotes_hold_separators(write):
+    table = read_table(write("a.csv", '"text, or so";"label"\na, b;x\n'))
+    assert contents(table) == [["text, or so", "label"], ["a, b", "x"]]
+    with pytest.raises(ValueError, match="a.csv:1: a double quote .* never closes"):
+        read_table(write("a.csv", '"text,label\na,b\n'))
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

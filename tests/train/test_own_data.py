@@ -165,7 +165,8 @@ def test_scores_of_pairs_without_labels_in_the_test_table(tmp_path, capsys):
     assert "dev_pearson" in results["scores"]
     assert not any(name.startswith("test_") for name in results["scores"])
     written = pandas.read_csv(tmp_path / "run" / "predictions.csv")
-    assert list(written) == ["a", "b", "prediction", "score"]
+    assert list(written) == ["id", "a", "b", "prediction", "score"]
+    assert written["id"].tolist() == list(range(1, 9))
     assert (written["prediction"] == written["score"]).all()
     logits = model.predict((test["a"].tolist(), test["b"].tolist()), verbose=0)
     np.testing.assert_allclose(written["score"], logits, atol=1e-5)
@@ -188,12 +189,12 @@ def test_numbers_as_labels_are_classes_in_their_order(tmp_path):
     rows = [(f"a text {i}", 1 + (7 * i) % 12) for i in range(120)]
     data = load(write_rows(tmp_path / "a.csv", ("text", "label"), rows))
     assert data.task.label_names == tuple(map(str, range(1, 13)))
-    assert data.train.labels.dtype == np.int32
+    assert data.train.targets["label"].dtype == np.int32
     assert any("12 different whole numbers" in note for note in data.notes)
     scores = load(tmp_path / "a.csv", task="regressor")
     assert scores.task.label_names is None
     assert scores.task.metrics == ("pearson", "spearman")
-    assert set(scores.train.labels) <= set(map(float, range(1, 13)))
+    assert set(scores.train.targets["label"]) <= set(map(float, range(1, 13)))
 
 
 def test_texts_and_labels_stay_as_written(tmp_path):
@@ -201,7 +202,7 @@ def test_texts_and_labels_stay_as_written(tmp_path):
     rows += [(f"more {i}", "1") for i in range(30)]
     data = load(write_rows(tmp_path / "a.csv", ("text", "label"), rows))
     assert data.task.label_names == ("01", "1")
-    texts = data.train.texts[0] + data.dev.texts[0]
+    texts = data.train.fields["text"] + data.dev.fields["text"]
     assert {"NA", "null"} < set(texts)
 
 
@@ -226,24 +227,25 @@ def test_the_split_keeps_labels_alike_and_duplicates_together(tmp_path, seed):
     path = write_rows(tmp_path / "a.csv", ("text", "label"), rows)
     data = load(path, seed=seed, validation_fraction=0.2)
     train, dev = (
-        {" ".join(text.split()).lower() for text in part.texts[0]}
+        {" ".join(text.split()).lower() for text in part.fields["text"]}
         for part in (data.train, data.dev)
     )
     assert not train & dev
     assert len(data.train) + len(data.dev) == 200
     assert len(data.dev) == 40
-    counts = np.bincount(data.dev.labels, minlength=3)
+    counts = np.bincount(data.dev.targets["label"], minlength=3)
     assert all(counts >= 4)
     again = load(path, seed=seed, validation_fraction=0.2)
-    assert again.dev.texts == data.dev.texts
+    assert again.dev.fields == data.dev.fields
     other = load(path, seed=seed + 7, validation_fraction=0.2)
-    assert other.dev.texts != data.dev.texts
+    assert other.dev.fields != data.dev.fields
 
 
 def test_a_label_of_one_text_stays_in_training_and_is_said(tmp_path):
     rows = [(f"a text {i}", "ab"[i % 2]) for i in range(40)] + [("only one", "c")]
     data = load(write_rows(tmp_path / "a.csv", ("text", "label"), rows))
-    assert 2 in data.train.labels and 2 not in data.dev.labels
+    assert 2 in data.train.targets["label"]
+    assert 2 not in data.dev.targets["label"]
     assert "No validation example has the label 'c'." in data.notes
 
 
@@ -254,7 +256,7 @@ def test_pairs_with_few_second_texts_are_split_by_the_first(tmp_path):
     ]
     path = write_rows(tmp_path / "a.csv", ("text", "aspect", "label"), rows)
     data = load(path, text_column=["text", "aspect"])
-    assert not set(data.train.texts[0]) & set(data.dev.texts[0])
+    assert not set(data.train.fields["text"]) & set(data.dev.fields["text"])
     assert any("second texts recur" in note for note in data.notes)
 
 
@@ -368,10 +370,13 @@ def test_predictions_keep_every_character_of_the_table(tmp_path):
     texts = ["a\rb", "c\n d", 'q"x', "x,y", "\u2028", " NA "]
     path = write_rows(tmp_path / "a.csv", ("text", "n"), [(t, "01") for t in texts])
     logits = np.zeros((len(texts), 2), np.float32)
-    write_predictions(tmp_path / "out.csv", read_table(path), logits, ("no", "yes"))
+    ids = [f"q{row}" for row in range(len(texts))]
+    out = tmp_path / "out.csv"
+    write_predictions(out, read_table(path), ids, logits, ("no", "yes"))
     with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [row["text"] for row in rows] == texts
+    assert [row["id"] for row in rows] == ids
     assert {(row["n"], row["prediction"], row["score"]) for row in rows} == {
         ("01", "no", "0.5")
     }

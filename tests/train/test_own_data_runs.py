@@ -8,7 +8,8 @@ from own_tables import config, write_rows
 from stopped_runs import Stopped, stop_after, stop_at
 from toy_texts import reviews, write_glue_task
 
-from keras_recbert.data.glue import read_glue
+from keras_recbert.data.task_files import read_split
+from keras_recbert.data.task_spec import get_task
 from keras_recbert.train import training_run
 from keras_recbert.train.fine_tuning import fine_tune
 
@@ -84,9 +85,10 @@ def test_balanced_classes_count_the_same_in_the_loss(options):
     from keras_recbert.train.own_data import load_own_data
 
     train = load_own_data(config(**options)).train
-    logits = model.predict(train.texts[0], verbose=0).astype("float64")
-    losses = np.log(np.exp(logits).sum(1)) - logits[range(len(train)), train.labels]
-    mean = [losses[train.labels == label].mean() for label in (0, 1)]
+    labels = train.targets["label"]
+    logits = model.predict(train.fields["text"], verbose=0).astype("float64")
+    losses = np.log(np.exp(logits).sum(1)) - logits[range(len(train)), labels]
+    mean = [losses[labels == label].mean() for label in (0, 1)]
     assert results["history"]["loss"][0] == pytest.approx(np.mean(mean), abs=1e-5)
     assert plain["history"]["loss"][0] == pytest.approx(losses.mean(), abs=1e-5)
     assert abs(np.mean(mean) - losses.mean()) > 1e-4
@@ -164,9 +166,10 @@ def test_a_table_of_a_glue_task_trains_as_the_task(tmp_path):
     _, expected = fine_tune(config(**glue))
     paths = []
     for split in ("train", "dev"):
-        examples = read_glue("sst2", tmp_path / "glue", split)
-        labels = [examples.label_names[label] for label in examples.labels]
-        rows = list(zip(*examples.texts, labels, strict=True))
+        examples = read_split("sst2", tmp_path / "glue", split)
+        names = get_task("sst2").label_names
+        labels = [names[label] for label in examples.targets["label"]]
+        rows = list(zip(examples.fields["text"], labels, strict=True))
         path = write_rows(tmp_path / f"{split}.csv", ("text", "label"), rows)
         paths.append(path)
     table = {"train": paths[0], "validation": paths[1]}

@@ -50,7 +50,7 @@ def test_the_command(tables, monkeypatch, capsys):
     assert model.head.label_names == NAMES
     with (tables / "run" / "predictions.csv").open(newline="") as file:
         found = list(csv.DictReader(file))
-    assert list(found[0]) == ["review", "tags", "prediction", "score"]
+    assert list(found[0]) == ["id", "review", "tags", "prediction", "score"]
     logits = model.predict([row["review"] for row in found], verbose=0)
     probabilities = 1 / (1 + np.exp(-logits))
     for row, p in zip(found, probabilities, strict=True):
@@ -100,15 +100,15 @@ def test_labels_that_validation_lacks_are_noted(tables):
             label_column="tags",
         )
     )
-    np.testing.assert_array_equal(data.dev.labels, [[0, 1, 0], [0, 0, 0]])
+    np.testing.assert_array_equal(data.dev.targets["label"], [[0, 1, 0], [0, 0, 0]])
     assert "No validation example has the label 'bad', 'long'." in data.notes
 
 
 def test_the_report_by_hand(tmp_path):
-    from keras_recbert.data.tsv import Examples
+    from keras_recbert.data.examples import Examples
 
     labels = np.array([[1, 0], [0, 0], [1, 1]], "float32")
-    examples = Examples((["a", "b", "c"],), labels, ("x|y", "z"))
+    examples = Examples({"text": ["a", "b", "c"]}, {"label": labels})
     logits = np.array([[1.0, 1.0], [-1.0, -1.0], [2.0, -1.0]])
     scores = write_multilabel_report(tmp_path, "dev", examples, logits, ("x|y", "z"))
     assert scores == pytest.approx(

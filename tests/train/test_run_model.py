@@ -3,11 +3,16 @@ import pytest
 from toy_texts import reviews, tiny_model
 
 from keras_recbert.config import FineTuningConfig
+from keras_recbert.data.task_spec import TaskSpec
 from keras_recbert.train.run_model import LabelScale, class_weights
-from keras_recbert.train.training_run import TrainingTask
 
-CLASSES = TrainingTask("toy", ("a", "b", "c"), ("accuracy",), "accuracy")
-SCORES = TrainingTask("toy", None, ("pearson",), "pearson")
+CLASSES = TaskSpec(
+    name="toy",
+    fields=("text",),
+    head_arguments={"label_names": ("a", "b", "c")},
+    metrics=("accuracy",),
+)
+SCORES = TaskSpec(name="toy", fields=("text",), head="regressor", metrics=("pearson",))
 
 
 def test_balanced_weights_give_each_class_the_same_sum():

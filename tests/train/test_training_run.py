@@ -15,7 +15,7 @@ from toy_texts import reviews, write_glue_task
 import keras_recbert
 from keras_recbert.config import FineTuningConfig
 from keras_recbert.convert.load_keras import load_model
-from keras_recbert.data.glue import read_glue
+from keras_recbert.data.task_files import read_split
 from keras_recbert.metrics.glue import glue_scores
 from keras_recbert.serving.savedmodel import read_savedmodel
 from keras_recbert.tasks.text_classifier import TextClassifier
@@ -87,7 +87,7 @@ def test_a_run_writes_what_it_promises(run):
 
 def test_results_hold_what_the_run_was(run):
     _, options, model, results = run
-    assert results["task"] == "sst2"
+    assert (results["task"], results["task_version"]) == ("sst2", 1)
     assert results["model"] == "bert_tiny"
     assert results["num_parameters"] == model.count_params()
     assert results["train_examples"] == 24
@@ -129,10 +129,10 @@ def test_the_best_epoch_is_kept(run):
     scores = results["history"]["dev_accuracy"]
     assert results["best_epoch"] == 1 + int(np.argmax(scores))
     assert results["scores"]["dev_accuracy"] == max(scores)
-    dev = read_glue("sst2", options.data_dir, "dev")
+    dev = read_split("sst2", options.data_dir, "dev")
     for kept in (model, load_model(folder / "model.keras")):
-        logits = kept.predict(dev.texts[0], verbose=0)
-        found = glue_scores(("accuracy",), dev.labels, logits.argmax(axis=1))
+        logits = kept.predict(dev.fields["text"], verbose=0)
+        found = glue_scores("accuracy", dev.targets["label"], logits.argmax(axis=1))
         assert found == {"accuracy": max(scores)}
     assert load_model(folder / "model.keras").label_names == ["negative", "positive"]
 
@@ -177,9 +177,9 @@ def test_pairs_scores_and_two_dev_splits(tmp_path, task, scores):
     assert model.fields == ("text", "text_pair")
     assert load_model(tmp_path / "run" / "model.keras").fields == ("text", "text_pair")
     split = sorted(splits)[0]
-    dev = read_glue(task, tmp_path / "glue", split)
-    logits = model.predict(dev.texts, verbose=0)
-    loss = float(model.loss(dev.labels, logits))
+    dev = read_split(task, tmp_path / "glue", split)
+    logits = model.predict(tuple(dev.fields.values()), verbose=0)
+    loss = float(model.loss(dev.targets["label"], logits))
     assert results["scores"][f"{split}_loss"] == pytest.approx(loss, abs=1e-5)
 
 
@@ -410,7 +410,7 @@ def test_weights_that_do_not_fit_are_told_before_any_work(tmp_path):
 def test_mistakes_are_told_before_any_work(tmp_path):
     with pytest.raises(ValueError, match="'bert_tinny'. Did you mean 'bert_tiny'"):
         fine_tune(config(tmp_path, model="bert_tinny"))
-    with pytest.raises(ValueError, match="Unknown GLUE task: 'sst3'.*mean 'sst2'"):
+    with pytest.raises(ValueError, match="Unknown task: 'sst3'.*mean 'sst2'"):
         fine_tune(config(tmp_path, task="sst3"))
     with pytest.raises(ValueError, match=r"data_dir \(--data-dir DIR\).*--tfds"):
         fine_tune(config(tmp_path, data_dir=None))

@@ -1,49 +1,37 @@
-"""Holding part of a file out, whole groups at a time."""
+"""Splits of one file in two, whole groups at a time."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
-from keras_recbert.data.glue_tasks import GlueTask, get_task
-from keras_recbert.data.tsv import Examples
+from keras_recbert.data.examples import Examples, texts_in
 from keras_recbert.extras import check_installed
 
 
-def group_examples(task: str | GlueTask, examples: Examples) -> list[int]:
-    """Numbers the groups of rows that may not be parted by a split.
-
-    Texts count as the same whatever their case and spacing.
-
-    Args:
-        task: a task or its name; its `group_by` says what makes a group.
-        examples: the rows.
-
-    Returns:
-        One group number a row.
-    """
-    return group_texts(examples.texts, get_task(task).group_by)
-
-
-def group_texts(texts: Sequence[list[str]], group_by: str = "any") -> list[int]:
-    """Numbers the groups of rows that share a text, whatever its case and spacing.
+def group_fields(
+    fields: Mapping[str, Sequence], group_by: str | None = None
+) -> list[int]:
+    """Numbers the groups of examples that may not be parted by a split.
 
     Args:
-        texts: one or two equally long lists of str.
-        group_by: `"first"`: rows with the same first text; `"any"`: rows that share
-            either text, directly or through other rows.
+        fields: dict of name to values, as `Examples` has them.
+        group_by: field whose equal values make a group; None groups examples that
+            share a value of any field, directly or through others. Values are equal
+            whatever their case and spacing.
 
     Returns:
-        One group number a row.
+        One group number an example.
     """
     keys: dict[str, int] = {}
+    wanted = fields.values() if group_by is None else [fields[group_by]]
     columns = [
-        [keys.setdefault(same_text(text), len(keys)) for text in column]
-        for column in texts
+        [keys.setdefault(same_text(value), len(keys)) for value in column]
+        for column in wanted
     ]
-    if group_by == "first" or len(columns) == 1:
+    if len(columns) == 1:
         return columns[0]
 
-    # Union-find: two texts are of one group if some row holds both.
+    # Union-find: two values are of one group if some example holds both.
     parent = list(range(len(keys)))
 
     def root(key):
@@ -52,14 +40,15 @@ def group_texts(texts: Sequence[list[str]], group_by: str = "any") -> list[int]:
             key = parent[key]
         return key
 
-    for first, second in zip(*columns, strict=True):
-        parent[root(first)] = root(second)
+    for first, *others in zip(*columns, strict=True):
+        for other in others:
+            parent[root(first)] = root(other)
     return [root(key) for key in columns[0]]
 
 
-def same_text(text: str) -> str:
-    """What texts have in common that differ in case and spacing alone."""
-    return " ".join(text.split()).casefold()
+def same_text(value: str | Sequence) -> str:
+    """What values of a field have in common that differ in case and spacing alone."""
+    return " ".join(" ".join(texts_in(value)).split()).casefold()
 
 
 def split_examples(
@@ -129,7 +118,8 @@ def split_by_label(
     rest, and so does a group of more rows than are to be held out.
 
     Args:
-        examples: the rows; labels that are scores, or several a row, count as one.
+        examples: the rows, with the target `label`; labels that are scores, or
+            several a row, count as one.
         fraction: share of the groups to hold out, between 0 and 1.
         seed: decides which groups are held out.
         groups: one value a row; rows of equal value stay together.
@@ -148,8 +138,9 @@ def split_by_label(
     _, first, members, sizes = np.unique(
         groups, return_index=True, return_inverse=True, return_counts=True
     )
-    is_class = examples.label_names is not None and examples.labels.ndim == 1
-    labels = examples.labels[first] if is_class else np.zeros(len(first), int)
+    labels = examples.targets["label"][first]
+    if labels.ndim > 1 or labels.dtype.kind not in "iu":
+        labels = np.zeros(len(first), int)
     counts = np.bincount(labels)
     free = np.flatnonzero((counts[labels] > 1) & (sizes <= wanted))
     # Large groups that stay behind may leave one group of a label.

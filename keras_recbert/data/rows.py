@@ -1,9 +1,11 @@
-"""Rows of a file of texts, read one by one: tables, JSON lines, plain text."""
+"""Rows of a table, read one by one: CSV, TSV, JSON lines, Parquet, plain text."""
 
 import bz2
 import contextlib
+import copy
 import csv
 import gzip
+import io
 import json
 import lzma
 import pathlib
@@ -18,21 +20,14 @@ JSON_LINES = (".jsonl", ".ndjson")
 TEXT = ".txt"
 PARQUET = ".parquet"
 BATCH_ROWS = 1024  # of Parquet, read at a time
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 # What is longer is a lost quote or line end, and would fill the memory.
 MAX_CHARACTERS = MAX_LINE_BYTES
-# Names of the columns of texts, where none is named; the first that are all there.
-USUAL_NAMES = (
-    ("text", "text_pair"),
-    ("text",),
-    ("sentence1", "sentence2"),
-    ("sentence",),
-    ("premise", "hypothesis"),
-    ("question1", "question2"),
-)
+_JSON_NAMES = {list: "an array", str: "a string", type(None): "null"}
 _DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
 
 
-class InputRows:
+class TableRows:
     """A file whose rows are read one by one, in memory that does not grow with it.
 
     Its kind is the ending of its name: `.csv` (separated by commas; by semicolons or
@@ -45,6 +40,7 @@ class InputRows:
     Args:
         path: str or path.
         encoding: str. Encoding of a text file; a byte order mark of UTF-8 is dropped.
+        plain_text: bool. Whether `.txt` is a table, too.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -52,27 +48,31 @@ class InputRows:
         ImportError: of Parquet, without pyarrow.
     """
 
-    def __init__(self, path, encoding="utf-8"):
+    def __init__(self, path, encoding="utf-8", plain_text=True):
         self.path = pathlib.Path(path)
-        endings = [ending.lower() for ending in self.path.suffixes]
-        compression = (
-            endings.pop() if endings[-1:] and endings[-1] in COMPRESSIONS else ""
-        )
-        self.kind = endings[-1] if endings else ""
-        lines = (*SEPARATED, *JSON_LINES, TEXT)
-        if self.kind not in lines and (self.kind, compression) != (PARQUET, ""):
-            raise ValueError(
-                f"{path}: the ending of a file of texts says what it is: "
-                f"{', '.join(lines)}, each also with {', '.join(COMPRESSIONS)} behind, "
-                f"or {PARQUET}. Rename it, or save it as one of these."
-            )
+        self.kind, self.compression = _kind(self.path, plain_text)
         if not self.path.is_file():
             is_folder = " It is a folder." if self.path.is_dir() else ""
             raise FileNotFoundError(f"There is no file {path}.{is_folder}")
         if self.kind == PARQUET:
             check_installed("Reading Parquet", "tables", "pyarrow")
         self.encoding = _known_encoding(encoding)
-        self._open = COMPRESSIONS.get(compression, open)
+        self._text = None
+
+    def read_bytes(self):
+        """The whole file, decompressed.
+
+        Raises:
+            ValueError: if it is damaged.
+        """
+        with self._opened("rb") as file:
+            return file.read()
+
+    def decoded(self, text):
+        """These rows, read from the text of the file that somebody decoded."""
+        rows = copy.copy(self)
+        rows._text = text
+        return rows
 
     def columns(self):
         """Names of the columns: those of the header, or of the first object of JSON.
@@ -128,9 +128,7 @@ class InputRows:
         """Lines with their numbers, from 1; `newline` as for `open`."""
         number = 0
         try:
-            with self._open(
-                self.path, "rt", encoding=self.encoding, newline=newline
-            ) as file:
+            with self._opened("rt", newline) as file:
                 while line := file.readline(MAX_CHARACTERS):
                     number += 1
                     if len(line) == MAX_CHARACTERS:
@@ -143,21 +141,35 @@ class InputRows:
             # The lines before are read; some of the piece that cannot be decoded stand
             # before the byte.
             number += 1 + error.object.count(b"\n", 0, error.start)
-            raise ValueError(
-                f"{self.path}:{number}: not valid {self.encoding} (byte "
-                f"0x{error.object[error.start]:02x}). Name the encoding of the file: "
-                "encoding (--encoding), such as cp1252 of Windows, or convert it to "
-                "UTF-8."
-            ) from error
+            raise not_decoded(f"{self.path}:{number}", self.encoding, error) from error
+
+    @contextlib.contextmanager
+    def _opened(self, mode, newline=None):
+        """The file, decompressed; as text in its encoding, if not yet decoded."""
+        if self._text is not None:
+            yield io.StringIO(self._text, newline=newline)
+            return
+        opener = COMPRESSIONS.get(self.compression, open)
+        text = {} if mode == "rb" else {"encoding": self.encoding, "newline": newline}
+        try:
+            with opener(self.path, mode, **text) as file:
+                yield file
         except _DAMAGED as error:
-            raise ValueError(f"{self.path}: damaged file: {error}") from error
+            raise self._damaged(error) from error
+        except OSError as error:
+            if self.compression and error.errno is None:  # as bz2 says it
+                raise self._damaged(error) from error
+            raise
+
+    def _damaged(self, error):
+        return ValueError(f"{self.path}: damaged {self.compression} file: {error}")
 
     def _separated_rows(self):
         """Yields the header, then tuples of the line that a row begins in, and fields.
 
         The parser of pandas would fill short rows, cut long ones, and rename columns.
         """
-        separator = "\t" if self.kind == ".tsv" else self._separator()
+        separator = self.separator()
         lines = self._lines("")
         reader = csv.reader(
             (line for _, line in lines), delimiter=separator, strict=True
@@ -170,7 +182,7 @@ class InputRows:
                         columns = self._checked_header(line, fields)
                         yield columns
                     elif fields:
-                        self._check_fields(line, fields, columns)
+                        self._check_fields(line, fields, columns, separator)
                         yield line, fields
                     line = reader.line_num + 1
         except csv.Error as error:
@@ -178,12 +190,19 @@ class InputRows:
         if columns is None:
             raise ValueError(f"{self.path} is empty. Expected a header.")
 
-    def _separator(self):
-        """What separates the columns of a CSV: a comma, if its first line has one."""
-        with contextlib.closing(self._lines("")) as lines:
-            _, line = next(lines, (1, ""))
-        counts = {separator: line.count(separator) for separator in ",;\t"}
-        return "," if counts[","] else max(counts, key=counts.get)
+    def separator(self):
+        """What separates the columns of CSV or TSV: a comma, if the header has one."""
+        if self.kind == ".tsv":
+            return "\t"
+        counts = {}
+        for separator in SEPARATORS:
+            with contextlib.closing(self._lines("")) as lines, _long_fields():
+                reader = csv.reader((line for _, line in lines), delimiter=separator)
+                try:
+                    counts[separator] = len(next(filter(None, reader), ()))
+                except csv.Error:  # told with its line when the rows are read
+                    counts[separator] = 0
+        return "," if counts[","] > 1 else max(counts, key=counts.get)
 
     def _checked_header(self, line, names):
         names = [name.strip() for name in names]
@@ -195,12 +214,13 @@ class InputRows:
                 )
         return names
 
-    def _check_fields(self, line, fields, columns):
+    def _check_fields(self, line, fields, columns, separator):
         if len(fields) != len(columns):
             raise ValueError(
-                f"{self.path}:{line}: expected {len(columns)} fields as in the header "
-                f"({', '.join(columns)}), found {len(fields)}. Put a text that holds a "
-                "separator, a quote or a line end in double quotes."
+                f"{self.path}:{line}: expected {len(columns)} fields, separated by "
+                f"{SEPARATORS[separator]}, as in the header ({', '.join(columns)}); "
+                f"found {len(fields)}. Put a text that holds a separator, a quote or a "
+                "line end in double quotes."
             )
 
     def _broken(self, line, last, error):
@@ -210,9 +230,10 @@ class InputRows:
                 f'{self.path}:{line}: a double quote (") opens in this row and never '
                 'closes. Close it; inside a text in quotes write each quote twice ("").'
             )
+        inside = "" if last == line else f", in the row that begins in line {line}"
         return ValueError(
-            f"{self.path}:{last}: {error}. Inside a text in quotes write each quote "
-            'twice ("").'
+            f"{self.path}:{last}: {error}{inside}. Inside a text in quotes write each "
+            'quote twice ("").'
         )
 
     def _json_rows(self):
@@ -227,9 +248,10 @@ class InputRows:
                     f"{where}: not valid JSON: {error}. Expected one object a line."
                 ) from error
             if not isinstance(value, dict):
+                found = _JSON_NAMES.get(type(value), "a value")
                 raise ValueError(
-                    f'{where}: expected one object a line, such as {{"text": "a text"}}'
-                    f". Found {line.strip()[:40]}."
+                    f'{where}: expected one object a line, such as {{"text": "a text", '
+                    f'"label": "a label"}}; found {found}: {line.strip()[:40]}.'
                 )
             yield where, value
 
@@ -249,49 +271,10 @@ class InputRows:
         try:
             with parquet.ParquetFile(self.path) as file:
                 yield file
-        except pyarrow.ArrowException as error:
+        except (pyarrow.ArrowException, OSError) as error:
             raise ValueError(
                 f"{self.path}: not a Parquet file that can be read: {error}"
             ) from error
-
-
-def choose_text_columns(path, columns, wanted=()):
-    """Says which columns hold the texts.
-
-    Args:
-        path: path of the file, for errors.
-        columns: list of str, those of the file.
-        wanted: sequence of one or two str; if it is empty, the only column, or columns
-            with usual names: `text`, `text` and `text_pair`, `sentence`, ...
-
-    Returns:
-        Tuple of one or two str.
-
-    Raises:
-        ValueError: if a column is not there, or it is not clear which to take; lists
-            the columns.
-    """
-    found = f"{path} has the columns {', '.join(map(repr, columns))}"
-    wanted = tuple(wanted)
-    if len(wanted) > 2:
-        raise ValueError(
-            "An example has one text, or two: text_column (--text-column) takes one or "
-            f"two names. Received: {', '.join(wanted)}."
-        )
-    for name in wanted:
-        if name not in columns:
-            raise ValueError(f"There is no column {name!r}: {found}.")
-    if wanted:
-        return wanted
-    if len(columns) == 1:
-        return tuple(columns)
-    for names in USUAL_NAMES:
-        if all(name in columns for name in names):
-            return names
-    raise ValueError(
-        f"{found}. Name the one, or the two, that hold the texts: text_column "
-        "(--text-column)."
-    )
 
 
 def as_text(value):
@@ -303,6 +286,31 @@ def as_text(value):
     if isinstance(value, bool | list | dict):
         return json.dumps(value, ensure_ascii=False, default=str)
     return str(value)
+
+
+def not_decoded(where, encoding, error):
+    """The error of a byte that an encoding does not have; `where` as `FILE:LINE`."""
+    name = encoding.removesuffix("-sig")
+    return ValueError(
+        f"{where}: not valid {name} (byte 0x{error.object[error.start]:02x}). Name the "
+        "encoding of the file: encoding (--encoding), such as utf-8, or cp1252 of "
+        "Windows; or convert it to UTF-8."
+    )
+
+
+def _kind(path, plain_text):
+    """Endings of a path: its kind such as `.csv`, and its compression or ""."""
+    *_, kind, compression = ["", "", *(ending.lower() for ending in path.suffixes)]
+    if compression not in COMPRESSIONS:
+        kind, compression = compression, ""
+    lines = (*SEPARATED, *JSON_LINES, *([TEXT] if plain_text else []))
+    if kind not in lines and (kind, compression) != (PARQUET, ""):
+        raise ValueError(
+            f"{path}: the ending of a table says what it is: {', '.join(lines)}, each "
+            f"also with {', '.join(COMPRESSIONS)} behind, or {PARQUET}. Save it as one "
+            "of these (a spreadsheet: as CSV UTF-8)."
+        )
+    return kind, compression
 
 
 def _known_encoding(encoding):

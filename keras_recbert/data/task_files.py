@@ -1,0 +1,284 @@
+"""Splits of a registered task, from a folder of its files or TensorFlow Datasets."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from keras_recbert.data.examples import Examples
+from keras_recbert.data.split import group_fields, split_examples
+from keras_recbert.data.task_labels import check_examples
+from keras_recbert.data.task_spec import TaskSpec, get_task, list_tasks
+from keras_recbert.extras import check_installed
+
+SHOWN = 20  # names of files in a message
+
+
+class MissingSplitError(FileNotFoundError):
+    """The file of a split is not in the data folder."""
+
+
+def read_file(
+    task: str | TaskSpec, path: str | os.PathLike, split: str = "train"
+) -> Examples:
+    """Reads one file of a task, whatever its name.
+
+    Args:
+        task: a task or its name.
+        path: the file.
+        split: the split that the file has, or has the form of.
+
+    Returns:
+        `Examples`, checked by `keras_recbert.data.task_labels.check_examples`; test
+        splits may lack targets.
+
+    Raises:
+        ValueError: naming file and line, where the file is not as it should be.
+    """
+    task = get_task(task)
+    _check_split(task, split)
+    return check_examples(task, path, split, task.read(path, split))
+
+
+def read_split(
+    task: str | TaskSpec, data_dir: str | os.PathLike, split: str
+) -> Examples:
+    """Reads the file of a split, which must have its own name.
+
+    Args:
+        task: a task or its name.
+        data_dir: the task's own folder, or the one above it.
+        split: one of `TaskSpec.files`.
+
+    Returns:
+        `Examples`, as `read_file` gives them.
+
+    Raises:
+        MissingSplitError: where there is no such file.
+        ValueError: naming file and line, where the file is not as it should be.
+    """
+    task = get_task(task)
+    _check_split(task, split)
+    folder = _task_folder(task, data_dir)
+    path = folder / task.files[split]
+    if not path.is_file():
+        raise _missing(task, folder, task.files[split])
+    return read_file(task, path, split)
+
+
+def available_splits(task: str | TaskSpec, data_dir: str | os.PathLike) -> list[str]:
+    """Lists the splits whose file is in the folder.
+
+    Args:
+        task: a task or its name.
+        data_dir: the task's own folder, or the one above it.
+
+    Returns:
+        Names in the order of `TaskSpec.files`.
+    """
+    task = get_task(task)
+    folder = _task_folder(task, data_dir)
+    return [split for split, name in task.files.items() if (folder / name).is_file()]
+
+
+def load_splits(
+    task: str | TaskSpec,
+    data_dir: str | os.PathLike,
+    seed: int = 0,
+    dev_fraction: float = 0.1,
+) -> tuple[Examples, dict[str, Examples], list[str]]:
+    """Reads what a folder holds and makes a train and a dev split of it.
+
+    Where train or every dev file is missing, the one labelled file that is
+    there is split by group (see `TaskSpec.group_by`), so that no group is on
+    both sides. Where `train.tsv` is missing but a `train_*.tsv` or `train.*.tsv`
+    is there, that is read instead; likewise for dev. Each departure from the
+    task's own files is told in the notes.
+
+    Args:
+        task: a task or its name.
+        data_dir: the task's own folder, or the one above it.
+        seed: decides which groups are held out.
+        dev_fraction: share of the rows to hold out where a split is missing.
+
+    Returns:
+        `(train, dev, notes)`: the training examples; the dev examples by name
+        (`"dev"`, or `"dev_matched"` and `"dev_mismatched"`); sentences for the
+        user.
+
+    Raises:
+        MissingSplitError: where no labelled file is there.
+        ValueError: where a file is not as it should be.
+    """
+    task = get_task(task)
+    folder = _task_folder(task, data_dir)
+    notes: list[str] = []
+    found: dict[str, tuple[Path, Examples]] = {}
+    wanted = [split for split in ("train", *task.dev_splits) if split in task.files]
+    for split in wanted:
+        path = _labelled_file(task, folder, split, notes)
+        if path is not None:
+            examples = read_file(task, path, split)
+            found[split] = (path, examples)
+            notes.extend(examples.notes)
+    if not found:
+        raise _missing(task, folder, " or ".join(task.files[name] for name in wanted))
+    dev = {name: found[name][1] for name in task.dev_splits if name in found}
+    absent = [task.files[split] for split in wanted if split not in found]
+    if "train" in found and dev:
+        if absent:
+            notes.append(
+                f"{_title(task)}: no {', '.join(absent)} in {folder}; "
+                f"scored on {', '.join(dev)} alone."
+            )
+        return found["train"][1], dev, notes
+    train, dev, note = _hold_out(task, found, seed, dev_fraction)
+    what = f"no {', '.join(absent)} in {folder}; " if absent else ""
+    return train, dev, [*notes, f"{_title(task)}: {what}{note}"]
+
+
+def _hold_out(task, found, seed, fraction):
+    """Train and dev examples of one file, and what is to be said of it.
+
+    The held-out rows keep the name of the split they came from; those held out of
+    train stand for the first dev split.
+    """
+    split, (path, examples) = next(iter(found.items()))
+    name = next(iter(task.dev_splits), "dev") if split == "train" else split
+    groups = group_fields(examples.fields, task.group_by)
+    train, held_out = split_examples(examples, fraction, seed, groups)
+    unit = "groups of rows that share a text"
+    if task.group_by is not None:
+        features = {} if task.tfds is None else task.tfds.features
+        unit = features.get(task.group_by, task.group_by)
+    return (
+        train,
+        {name: held_out},
+        f"{path.name} was split by {unit}, {len(train):,} rows to train and "
+        f"{len(held_out):,} for {name} (seed {seed}); scores are not comparable with "
+        "published ones.",
+    )
+
+
+def load_tfds(
+    task: str | TaskSpec, data_dir: str | os.PathLike | None = None
+) -> tuple[Examples, dict[str, Examples], list[str]]:
+    """Loads train and dev from TensorFlow Datasets, which may download them.
+
+    Args:
+        task: a task or its name.
+        data_dir: where TensorFlow Datasets keeps its files; None for its
+            default.
+
+    Returns:
+        `(train, dev, notes)` as `load_splits` does.
+
+    Raises:
+        ImportError: where tensorflow-datasets is not installed.
+        ValueError: where TensorFlow Datasets lacks the task, or a label or its name
+            is not the expected one.
+    """
+    task = get_task(task)
+    source = task.tfds
+    if source is None:
+        raise ValueError(
+            f"Task {task.name!r} is not read from TensorFlow Datasets (--tfds). Name "
+            "the folder of its files: data_dir (--data-dir DIR)."
+        )
+    check_installed("A task without its files", "data", "tensorflow_datasets")
+    import tensorflow_datasets as tfds
+
+    data, info = tfds.load(
+        source.name,
+        data_dir=None if data_dir is None else os.fspath(data_dir),
+        with_info=True,
+    )
+    if task.label_names is not None:
+        names = tuple(info.features[source.label].names)
+        if names != tuple(task.label_names):
+            raise ValueError(
+                f"{source.name} {info.version} of TensorFlow Datasets has the "
+                f"labels {names}; expected {tuple(task.label_names)}."
+            )
+    loaded = {}
+    for split in ("train", *task.dev_splits):
+        rows = list(tfds.as_numpy(data[split.replace("dev", "validation")]))
+        examples = Examples(
+            {
+                field: [row[feature].decode("utf-8") for row in rows]
+                for field, feature in source.features.items()
+            },
+            {"label": np.array([row[source.label] for row in rows])},
+        )
+        where = f"{source.name} {info.version} of TensorFlow Datasets"
+        loaded[split] = check_examples(task, where, split, examples)
+    return loaded.pop("train"), loaded, []
+
+
+def _check_split(task, split):
+    if split not in task.files:
+        raise ValueError(
+            f"Unknown split of {_title(task)}: {split!r}. "
+            f"Valid: {', '.join(task.files)}."
+        )
+
+
+def _title(task):
+    return task.folder or task.name
+
+
+def _task_folder(task, data_dir) -> Path:
+    """The task's own folder, given it or the one above it."""
+    data_dir = Path(data_dir)
+    example = Path(task.folder, next(iter(task.files.values())))
+    if not data_dir.is_dir():
+        raise MissingSplitError(
+            f"The data folder {data_dir} does not exist or is not a folder. It "
+            f"should hold {example} and the like."
+        )
+    name = data_dir.resolve().name
+    for other in map(get_task, list_tasks()):
+        # Some tasks share their column names: reading the wrong one would work.
+        if other.folder == name and other.folder != task.folder:
+            raise ValueError(
+                f"{data_dir} is the folder of {other.folder}, not of {_title(task)}. "
+                f"Give the folder above it, or use the task {other.name!r}."
+            )
+    folder = data_dir / task.folder
+    return folder if folder.is_dir() else data_dir
+
+
+def _labelled_file(task, folder, split, notes) -> Path | None:
+    """The file to use for a split; a file with another name is noted."""
+    path = folder / task.files[split]
+    if path.is_file():
+        return path
+    others = sorted(
+        other
+        for other in folder.glob(f"*{path.suffix}")
+        if other.name.startswith((f"{path.stem}.", f"{path.stem}_"))
+    )
+    if not others:
+        return None
+    if len(others) > 1:
+        raise ValueError(
+            f"{folder} has no {path.name} but several files that could stand for it: "
+            f"{', '.join(other.name for other in others)}. Rename the one you "
+            "want, or read it with `keras_recbert.data.task_files.read_file`."
+        )
+    notes.append(
+        f"{_title(task)}: no {path.name} in {folder}; {others[0].name} was read for it."
+    )
+    return others[0]
+
+
+def _missing(task, folder, wanted) -> MissingSplitError:
+    files = sorted(path.name for path in folder.iterdir() if path.is_file())
+    shown = ", ".join(files[:SHOWN]) + (", ..." if len(files) > SHOWN else "")
+    above = f" (or the one above {task.folder}/)" if task.folder else ""
+    return MissingSplitError(
+        f"{_title(task)}: {wanted} not found in {folder}. Files there: "
+        f"{shown or 'none'}. Give the folder with the task's own files{above}, read a "
+        "file of another name with `keras_recbert.data.task_files.read_file`, or let "
+        "`load_splits` make a dev split of what is there."
+    )

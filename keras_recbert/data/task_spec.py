@@ -1,0 +1,205 @@
+"""Task specs: what a data set is, by name.
+
+A spec is data: where the files are, how one is read, which head learns it, what it is
+scored by. `register_task` makes it known to `recbert finetune --task`.
+"""
+
+import dataclasses
+import fnmatch
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from keras_recbert.core.names import UnknownNameError, nearest
+from keras_recbert.data.examples import Examples
+from keras_recbert.own_data_options import TASKS as HEADS_OF_TABLES
+
+SPLITS = ("train", "dev", "test")
+
+
+@dataclasses.dataclass(frozen=True)
+class TfdsSource:
+    """Where TensorFlow Datasets has a data set of one label an example.
+
+    Args:
+        name: such as `"glue/mrpc"`.
+        features: dict of field to the name of its feature.
+        label: name of the label's feature.
+    """
+
+    name: str
+    features: Mapping[str, str]
+    label: str = "label"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskSpec:
+    """What is needed to read a data set, to train on it and to score it.
+
+    Args:
+        name: str, such as `"sst2"`. What `--task` takes, and results say.
+        fields: tuple of str. Fields of its examples, in the order in which the model
+            reads them: `("text",)`, `("question", "context")`, `("words",)`.
+        metrics: tuple of names of metrics that the head knows.
+        head: str. A task of `keras_recbert.build`, such as `"classifier"`.
+        head_arguments: dict, such as `{"label_names": ("negative", "positive")}`; the
+            position of a name is the id of its class.
+        targets: tuple of str. Targets of its examples.
+        main_metric: str. The metric that decides which epoch is kept; by default the
+            first.
+        version: int. Raised whenever scores stop being comparable.
+        folder: str. Name of the folder of its files.
+        files: dict of split to the name of its file in the folder. Splits are
+            `"train"`, and names that begin with `"dev"` or `"test"`; all may be in
+            one file.
+        read: function of a path and the name of a split that gives `Examples`; those
+            of a test split may lack targets. Labels are names of `label_names`, class
+            ids, or numbers.
+        tfds: optional `TfdsSource`.
+        group_by: str. Field whose equal texts stay together where one file is split in
+            two. None keeps examples together that share any text.
+        score_range: optional tuple of the lowest and highest label of a regressor.
+        scales_labels: bool. Train on labels of mean 0 and standard deviation 1, which
+            losses are of then. Predictions are on the scale of the labels.
+        source: str. Who published it, and where.
+
+    Raises:
+        ValueError: for what contradicts itself, naming the argument.
+    """
+
+    name: str
+    fields: tuple[str, ...]
+    metrics: tuple[str, ...]
+    head: str = "classifier"
+    head_arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    targets: tuple[str, ...] = ("label",)
+    main_metric: str | None = None
+    version: int = 1
+    folder: str = ""
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    read: Callable[[str, str], Examples] | None = None
+    tfds: TfdsSource | None = None
+    group_by: str | None = None
+    score_range: tuple[float, float] | None = None
+    scales_labels: bool = False
+    source: str = ""
+
+    def __post_init__(self):
+        if not isinstance(self.name, str) or not self.name:
+            raise ValueError(f"A task needs a `name`. Received: name={self.name!r}.")
+        for argument in ("fields", "targets", "metrics"):
+            self._check_names(argument)
+        if self.main_metric is None:
+            object.__setattr__(self, "main_metric", self.metrics[0])
+        self._check_one("main_metric", self.metrics)
+        if self.group_by is not None:
+            self._check_one("group_by", self.fields)
+        if isinstance(self.version, bool) or not isinstance(self.version, int):
+            raise ValueError(
+                f"Task {self.name!r}: `version` must be an int. Received: "
+                f"version={self.version!r}."
+            )
+        for split in self.files:
+            if split.partition("_")[0] not in SPLITS or split.startswith("train_"):
+                raise ValueError(
+                    f"Task {self.name!r}: splits are train, dev, test, or such as "
+                    f"dev_matched. Received: files={dict(self.files)}."
+                )
+        if bool(self.files) != (self.read is not None):
+            raise ValueError(
+                f"Task {self.name!r}: `files` and `read` go together. Received: "
+                f"files={dict(self.files)}, read={self.read!r}."
+            )
+
+    @property
+    def label_names(self) -> tuple[str, ...] | None:
+        """Names of the class ids; None for a head without."""
+        return self.head_arguments.get("label_names")
+
+    @property
+    def dev_splits(self) -> tuple[str, ...]:
+        """Names of the splits that epochs are scored on."""
+        return tuple(split for split in self.files if split.startswith("dev"))
+
+    @property
+    def test_splits(self) -> tuple[str, ...]:
+        """Names of the splits that may lack targets."""
+        return tuple(split for split in self.files if split.startswith("test"))
+
+    def _check_names(self, argument):
+        names = getattr(self, argument)
+        # A str is a sequence, too: ("text") instead of ("text",).
+        if isinstance(names, str) or not names or len(set(names)) < len(names):
+            raise ValueError(
+                f"Task {self.name!r}: `{argument}` must be a tuple of names, each "
+                f"once, such as ('text',). Received: {argument}={names!r}."
+            )
+
+    def _check_one(self, argument, valid):
+        value = getattr(self, argument)
+        if value not in valid:
+            raise ValueError(
+                f"Task {self.name!r}: `{argument}` must be one of {', '.join(valid)}. "
+                f"Received: {argument}={value!r}."
+            )
+
+
+_TASKS: dict[str, TaskSpec] = {}
+
+
+def register_task(spec: TaskSpec) -> TaskSpec:
+    """Adds a data set under its name.
+
+    Args:
+        spec: `TaskSpec` with `files` and `read`.
+
+    Returns:
+        `spec`.
+
+    Raises:
+        ValueError: if the name is taken, or says what the labels of a table are; or
+            if there is nothing to read or to train on.
+    """
+    key = _key(spec.name)
+    if key in _TASKS or key in map(_key, HEADS_OF_TABLES):
+        raise ValueError(
+            f"A task needs a name of its own. Received: {spec.name!r}. Taken: "
+            f"{', '.join((*list_tasks(), *HEADS_OF_TABLES))}."
+        )
+    if spec.read is None or not {"train", *spec.dev_splits} & spec.files.keys():
+        raise ValueError(
+            f"Task {spec.name!r} needs `read` and `files` with a train or a dev split. "
+            f"Received: files={dict(spec.files)}, read={spec.read!r}."
+        )
+    _TASKS[key] = spec
+    return spec
+
+
+def get_task(task: str | TaskSpec) -> TaskSpec:
+    """Finds a registered task; case, `-` and `_` do not matter (`"SST-2"`).
+
+    Args:
+        task: a name, or a `TaskSpec`, which is returned as it is.
+
+    Raises:
+        UnknownNameError: for an unknown name, a `ValueError`; names the nearest.
+    """
+    if isinstance(task, TaskSpec):
+        return task
+    key = _key(task)
+    if key not in _TASKS:
+        raise UnknownNameError(
+            f"Unknown task: {task!r}. {nearest(key, _TASKS)}Valid: "
+            f"{', '.join(list_tasks())}. `recbert list --tasks` shows them; --import "
+            "FILE.py adds yours."
+        )
+    return _TASKS[key]
+
+
+def list_tasks(pattern: str = "*") -> list[str]:
+    """Names of the registered tasks that match a shell pattern, in their order."""
+    names = (spec.name for spec in _TASKS.values())
+    return [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+
+
+def _key(name):
+    return str(name).lower().replace("-", "").replace("_", "")

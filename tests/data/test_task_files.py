@@ -1,0 +1,125 @@
+"""Splits of a task from a folder: found, named otherwise, missing, held out."""
+
+import pytest
+
+from keras_recbert.data.task_files import (
+    MissingSplitError,
+    available_splits,
+    load_splits,
+    read_split,
+)
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a file below `tmp_path` and returns its path."""
+
+    def write(name, content):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data = content.encode("utf-8") if isinstance(content, str) else content
+        path.write_bytes(data)
+        return path
+
+    return write
+
+
+def rte_rows(*rows):
+    lines = ["index\tsentence1\tsentence2\tlabel"]
+    lines += [f"{i}\t" + "\t".join(row) for i, row in enumerate(rows)]
+    return "\n".join(lines) + "\n"
+
+
+def test_available_splits_in_root_and_in_task_folder(write, tmp_path):
+    write("MNLI/test_matched.tsv", "x")
+    write("MNLI/train.tsv", "x")
+    write("MNLI/dev_matched.other.tsv", "x")
+    assert available_splits("mnli", tmp_path) == ["train", "test_matched"]
+    assert available_splits("mnli", tmp_path / "MNLI") == ["train", "test_matched"]
+    assert available_splits("rte", tmp_path) == []
+
+
+def test_missing_split_says_what_is_there(write, tmp_path):
+    write("RTE/dev_2.tsv", "x")
+    with pytest.raises(MissingSplitError) as error:
+        read_split("rte", tmp_path, "dev")
+    message = str(error.value)
+    assert f"RTE: dev.tsv not found in {tmp_path / 'RTE'}" in message
+    assert "Files there: dev_2.tsv." in message
+    assert "task_files.read_file`" in message
+    assert isinstance(error.value, FileNotFoundError)
+    with pytest.raises(MissingSplitError, match="Files there: none"):
+        load_splits("qnli", tmp_path)
+    with pytest.raises(MissingSplitError, match="does not exist or is not a folder"):
+        load_splits("qnli", tmp_path / "nowhere")
+
+
+def test_unknown_split(tmp_path):
+    with pytest.raises(ValueError, match=r"split of MNLI: 'dev'. Valid: .*dev_matched"):
+        read_split("mnli", tmp_path, "dev")
+
+
+def test_folder_of_another_task_is_refused(write, tmp_path):
+    # RTE and WNLI share their column names, so this would be read quietly.
+    write("RTE/train.tsv", rte_rows(("a", "b", "entailment")))
+    with pytest.raises(ValueError, match="is the folder of RTE, not of WNLI"):
+        read_split("wnli", tmp_path / "RTE", "train")
+
+
+def test_load_splits_with_official_files_has_no_notes(write, tmp_path):
+    write("RTE/train.tsv", rte_rows(("a", "b", "entailment")))
+    write("RTE/dev.tsv", rte_rows(("c", "d", "not_entailment")))
+    train, dev, notes = load_splits("rte", tmp_path)
+    assert train.fields == {"text": ["a"], "text_pair": ["b"]}
+    assert list(dev) == ["dev"]
+    assert dev["dev"].targets["label"].tolist() == [1]
+    assert notes == []
+
+
+def test_load_splits_mnli_with_one_dev_file(write, tmp_path):
+    rows = "index\tsentence1\tsentence2\tgold_label\n0\ta\tb\tneutral\n"
+    write("MNLI/train.tsv", rows)
+    write("MNLI/dev_mismatched.tsv", rows)
+    _, dev, notes = load_splits("mnli", tmp_path)
+    assert list(dev) == ["dev_mismatched"]
+    assert len(notes) == 1
+    assert "no dev_matched.tsv" in notes[0]
+    assert "scored on dev_mismatched alone" in notes[0]
+
+
+def test_load_splits_holds_out_of_a_lone_dev_file(write, tmp_path):
+    rows = "".join(f"{i}\tWho {i // 2} ?\tS {i}\tentailment\n" for i in range(40))
+    write("QNLI/dev.tsv", "index\tquestion\tsentence\tlabel\n" + rows)
+    train, dev, notes = load_splits("qnli", tmp_path, seed=1)
+    assert (len(train), len(dev["dev"])) == (36, 4)
+    assert not set(train.fields["text"]) & set(dev["dev"].fields["text"])
+    assert len(notes) == 1
+    assert (
+        f"QNLI: no train.tsv in {tmp_path / 'QNLI'}; dev.tsv was split by " in notes[0]
+    )
+    assert "question, 36 rows to train and 4 for dev (seed 1)" in notes[0]
+    assert "scores are not comparable with published ones" in notes[0]
+
+
+def test_load_splits_takes_a_similar_name_but_says_so(write, tmp_path):
+    rows = "".join(f"t{i}\t{i % 2}\n" for i in range(20))
+    write("SST-2/train_part.tsv", "sentence\tlabel\n" + rows)
+    write("SST-2/training.tsv", "not to be read")
+    train, dev, notes = load_splits("sst2", tmp_path)
+    assert (len(train), len(dev["dev"])) == (18, 2)
+    assert "no train.tsv" in notes[0]
+    assert "train_part.tsv was read for it" in notes[0]
+    assert "no dev.tsv" in notes[1]
+    write("SST-2/train.other.tsv", "sentence\tlabel\n" + rows)
+    with pytest.raises(ValueError, match="train.other.tsv, train_part.tsv. Rename"):
+        load_splits("sst2", tmp_path)
+
+
+def test_load_splits_passes_on_the_readers_notes(write, tmp_path):
+    rows = "index\tsentence1\tsentence2\tgold_label\n0\ta\tb\tneutral\n1\tc\td\t-\n"
+    for name in ("train", "dev_matched", "dev_mismatched"):
+        write(f"MNLI/{name}.tsv", rows)
+    _, dev, notes = load_splits("mnli", tmp_path)
+    assert list(dev) == ["dev_matched", "dev_mismatched"]
+    assert len(notes) == 3
+    assert all("label '-'" in note for note in notes)
