@@ -300,7 +300,7 @@ def test_export_replaces_only_on_request(recbert, exported):
     status, _, err = recbert(*argv)
     assert status == 2
     assert "exists already" in err
-    status, out, _ = recbert(*argv, "--overwrite", "--num-texts", "2")
+    status, out, _ = recbert(*argv, "--overwrite", "--fields", "text", "text_pair")
     assert status == 0
     assert "Wrote" in out
     assert "--pairs" in out  # how to ask a model of pairs
@@ -363,7 +363,9 @@ def test_convert_writes_a_classifier_for_transformers(recbert, tmp_path):
     tiny_model(pooling="mean").save_preset(tmp_path / "preset", overwrite=True)
     status, _, err = recbert(*argv, "--overwrite")
     assert status == 2
-    assert "reads the pooled first token only" in err and "--pooling first" in err
+    assert (
+        "reads the pooled first token of the last" in err and "--pooling first" in err
+    )
 
 
 def test_export_takes_presets_of_tasks(recbert, tmp_path):

@@ -87,7 +87,7 @@ class EncoderOutputs:
         return self._sentences[key]
 
 
-def layers_beside(encoder, readings):
+def unread_layers(encoder, readings):
     """Layers of an encoder that no head reads: training leaves them as they are.
 
     Such as the pooler, or blocks above the one that is read.

@@ -104,8 +104,8 @@ def model_predictor(model):
 
 
 def input_fields(signature):
-    """Names of the inputs of a signature, which TensorFlow has sorted."""
-    return tuple(signature.structured_input_signature[1])
+    """Names of the inputs of a signature, sorted: TensorFlow keeps no order."""
+    return tuple(sorted(signature.structured_input_signature[1]))
 
 
 def print_answers(path, texts, pairs=False):

@@ -6,7 +6,7 @@ import keras
 
 from keras_recbert.heads.pretraining import OBJECTIVE_HEADS
 from keras_recbert.models.backbone import RecBertBackbone
-from keras_recbert.models.encoder_outputs import EncoderOutputs, layers_beside
+from keras_recbert.models.encoder_outputs import EncoderOutputs, unread_layers
 from keras_recbert.objectives import MaskedLM, NextSentence, Objectives
 from keras_recbert.tasks.pretraining_checks import (
     as_objectives,
@@ -90,7 +90,7 @@ class Pretrainer(keras.Model):
         outputs = EncoderOutputs(backbone, inputs)
         logits = {key: head.connect(outputs) for key, head in heads.items()}
         super().__init__(inputs=inputs, outputs=logits, name=name)
-        for layer in layers_beside(backbone, readings.values()):
+        for layer in unread_layers(backbone, readings.values()):
             layer.trainable = False  # such as the pooler without next_sentence
         self.backbone = backbone
         self.objectives = objectives

@@ -6,7 +6,7 @@ from keras_recbert.heads import Head, get_head
 from keras_recbert.heads.reading import POOLINGS, choose_reading
 from keras_recbert.models import backbone as _  # noqa: F401  registers its class
 from keras_recbert.models.encoder import Encoder
-from keras_recbert.models.encoder_outputs import EncoderOutputs, layers_beside
+from keras_recbert.models.encoder_outputs import EncoderOutputs, unread_layers
 from keras_recbert.ops.implementation import portable_graphs
 from keras_recbert.tasks.fine_tuned_model import FineTunedModel
 from keras_recbert.tasks.fine_tuning_defaults import fine_tuning_defaults
@@ -137,7 +137,7 @@ class TextModel(FineTunedModel):
         self.adapters = None
         if lora_rank is not None:
             self.adapters = LoraAdapters(backbone, lora_rank, name="adapters")
-        for resting in layers_beside(backbone, [head.reading]):
+        for resting in unread_layers(backbone, [head.reading]):
             resting.trainable = False  # they get no gradient
 
     def export(self, filepath, format="tf_saved_model", **kwargs):

@@ -20,7 +20,7 @@ from toy_texts import reviews, tiny_model
 import keras_recbert
 from keras_recbert.heads.reading import Reading, choose_reading
 from keras_recbert.models.backbone import RecBertBackbone
-from keras_recbert.models.encoder_outputs import EncoderOutputs, layers_beside
+from keras_recbert.models.encoder_outputs import EncoderOutputs, unread_layers
 from keras_recbert.tasks.text_classifier import TextClassifier
 
 BATCH = token_batch()
@@ -120,9 +120,9 @@ def test_bfloat16_keeps_its_dtypes(concatenate):
         assert outputs.next_sentence(1).dtype == "float32"
 
 
-def test_layers_beside_are_those_that_no_head_reads():
+def test_unread_layers_are_those_that_no_head_reads():
     def names(encoder, *readings):
-        found = layers_beside(encoder, readings)
+        found = unread_layers(encoder, readings)
         return [layer.name for layer in found if layer.weights]
 
     first, mean = Reading("first"), Reading("mean")
