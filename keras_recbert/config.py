@@ -241,8 +241,8 @@ class PretrainingConfig(RunConfig):
         weights: A pretrained BERT with the vocabulary of the corpus to start from.
         steps: Optimizer steps.
         batch_size: Examples of an optimizer step, over all devices.
-        accumulation: Parts that a batch is computed in, one after the other, when it
-            does not fit in memory: the same step in less memory.
+        accumulation_steps: How many pieces a batch is computed in, one after the
+            other, when it does not fit in memory: the same step in less memory.
         sequence_length: Word pieces of an example.
         long_sequence_length: Word pieces of an example in the last part of the run
             (BERT: 512 after 128, appendix A.2).
@@ -284,7 +284,7 @@ class PretrainingConfig(RunConfig):
     weights: str | None = None
     steps: int = 10_000
     batch_size: int = 64
-    accumulation: int = 1
+    accumulation_steps: int = 1
     sequence_length: int = 128
     long_sequence_length: int | None = None
     long_fraction: float = 0.1
@@ -316,7 +316,7 @@ class PretrainingConfig(RunConfig):
         for name in (
             "steps",
             "batch_size",
-            "accumulation",
+            "accumulation_steps",
             "keep_checkpoints",
             "validation_examples",
         ):
@@ -352,11 +352,11 @@ class PretrainingConfig(RunConfig):
             )
         self._check_long_examples()
         for length, batch_size, _ in self.phases():
-            if batch_size % self.accumulation:
+            if batch_size % self.accumulation_steps:
                 raise ValueError(
-                    "`accumulation` must divide the batches. Received: accumulation="
-                    f"{self.accumulation} and {batch_size} examples of {length} word "
-                    "pieces a step."
+                    "`accumulation_steps` must divide the batches. Received: "
+                    f"accumulation_steps={self.accumulation_steps} and {batch_size} "
+                    f"examples of {length} word pieces a step."
                 )
         self._check_shared()
         if "" in (*self.validation, *self.validation.values()):
@@ -387,8 +387,8 @@ class PretrainingConfig(RunConfig):
             return [(self.sequence_length, self.batch_size, self.steps)]
         long_steps = max(1, round(self.long_fraction * self.steps))
         quotient = self.sequence_length / self.long_sequence_length
-        even = max(1, round(self.batch_size * quotient / self.accumulation))
-        size = self.long_batch_size or even * self.accumulation
+        even = max(1, round(self.batch_size * quotient / self.accumulation_steps))
+        size = self.long_batch_size or even * self.accumulation_steps
         return [
             (self.sequence_length, self.batch_size, self.steps - long_steps),
             (self.long_sequence_length, size, long_steps),

@@ -27,7 +27,7 @@ def pretraining_optimizer(config):
         config.steps,
         config.warmup_steps / config.steps,
         decay=config.decay,
-        calls_per_step=config.accumulation,
+        calls_per_step=config.accumulation_steps,
     )
     arguments = {
         "epsilon": config.epsilon,
@@ -35,7 +35,7 @@ def pretraining_optimizer(config):
         "global_clipnorm": config.clipnorm,
         "sum_rows": True,
         "gradient_accumulation_steps": (
-            config.accumulation if config.accumulation > 1 else None
+            config.accumulation_steps if config.accumulation_steps > 1 else None
         ),
     }
     if config.ema_momentum is not None:

@@ -19,16 +19,16 @@ class IntervalScores(keras.callbacks.Callback):
         validation: dict of name to a dataset for `model.evaluate`.
         tokens: function of an epoch to the positions of its batches.
         seconds: float. Seconds of the epochs before.
-        parts: int. Batches of an optimizer step.
+        accumulation_steps: int. Batches of an optimizer step.
     """
 
-    def __init__(self, validation, tokens, seconds=0.0, parts=1):
+    def __init__(self, validation, tokens, seconds=0.0, accumulation_steps=1):
         super().__init__()
         self.validation = validation
         self.tokens = tokens
         self.seconds = seconds
-        self.parts = parts
-        self._part_seconds = []
+        self.accumulation_steps = accumulation_steps
+        self._batch_seconds = []
 
     def on_epoch_begin(self, epoch, logs=None):
         self._begin = time.perf_counter()
@@ -37,16 +37,16 @@ class IntervalScores(keras.callbacks.Callback):
         self._batch_begin = time.perf_counter()
 
     def on_train_batch_end(self, batch, logs=None):
-        self._part_seconds.append(time.perf_counter() - self._batch_begin)
+        self._batch_seconds.append(time.perf_counter() - self._batch_begin)
 
     def on_epoch_end(self, epoch, logs=None):
         elapsed = time.perf_counter() - self._begin
         self.seconds += elapsed
         logs["seconds"] = self.seconds
         logs["tokens_per_second"] = self.tokens(epoch) / elapsed
-        steps = np.reshape(self._part_seconds, (-1, self.parts)).sum(axis=1)
+        steps = np.reshape(self._batch_seconds, (-1, self.accumulation_steps)).sum(1)
         logs["seconds_per_step"] = float(np.median(steps))
-        self._part_seconds = []
+        self._batch_seconds = []
         logs |= evaluate(self.model, self.validation)
 
 
@@ -86,24 +86,24 @@ class FreezeNextSentence(keras.callbacks.Callback):
         objective: `NextSentence`.
         monitor: str. The validation loss, in the logs; needed for patience.
         state: dict of an earlier part of the run, see `state`.
-        steps_before: int. Calls of the optimizer before this part of the run.
-        calls_per_step: int. Calls of the optimizer that make up a step.
+        steps_before: int. Optimizer steps before this part of the run.
+        accumulation_steps: int. Batches of an optimizer step.
 
     Attributes:
         state: dict: `frozen_at`, step or None; `best`, lowest loss so far; `waited`,
             validations since.
     """
 
-    def __init__(self, objective, monitor, state, steps_before, calls_per_step):
+    def __init__(self, objective, monitor, state, steps_before, accumulation_steps):
         super().__init__()
         self.objective = objective
         self.monitor = monitor
         self.state = dict(state)
-        self._calls = steps_before * calls_per_step
-        self._calls_per_step = calls_per_step
+        self._calls = steps_before * accumulation_steps
+        self._accumulation_steps = accumulation_steps
 
     def on_train_batch_begin(self, batch, logs=None):
-        step = self._calls // self._calls_per_step
+        step = self._calls // self._accumulation_steps
         at = self.objective.freeze_at_step
         if at is not None and step >= at and self.state["frozen_at"] is None:
             self._freeze(step)
@@ -119,7 +119,7 @@ class FreezeNextSentence(keras.callbacks.Callback):
             return
         self.state["waited"] += 1
         if self.state["waited"] >= patience:
-            self._freeze(self._calls // self._calls_per_step)
+            self._freeze(self._calls // self._accumulation_steps)
 
     def _freeze(self, step):
         self.model.freeze_next_sentence()

@@ -72,7 +72,7 @@ def validation_batches(config, held_out, objectives, strategy):
         )
         number = min(config.validation_examples, examples.num_examples)
         batches = examples.fixed_batches(
-            config.batch_size // config.accumulation, number
+            config.batch_size // config.accumulation_steps, number
         )
         batches = _filled(batches, number, strategy.num_replicas_in_sync)
         validation[name] = shared_batches(batches, strategy)
@@ -107,22 +107,24 @@ def check_shares(config, strategy):
     """Raises `ValueError` if devices cannot share the batches equally."""
     num_devices = strategy.num_replicas_in_sync
     for length, batch_size, _ in config.phases():
-        rows = batch_size // config.accumulation
+        rows = batch_size // config.accumulation_steps
         if rows % num_devices:
             raise ValueError(
                 "The devices must share a batch equally. Received: "
-                f"{batch_size} examples of {length} word pieces in "
-                f"{config.accumulation} parts, {num_devices} devices."
+                f"batch_size={batch_size} for {length} word pieces, "
+                f"accumulation_steps={config.accumulation_steps}, {num_devices} "
+                f"devices. {batch_size} must be a multiple of "
+                f"{config.accumulation_steps * num_devices}."
             )
 
 
-def batches_from(phases, step, parts):
+def batches_from(phases, step, accumulation_steps):
     """Batches of a run from a step on.
 
     Args:
         phases: list of tuples of `PretrainingExamples`, batch size and steps.
         step: int. Steps done.
-        parts: int. Batches that an optimizer step takes.
+        accumulation_steps: int. Batches that an optimizer step takes.
 
     Returns:
         `tf.data.Dataset` for `model.fit`.
@@ -133,7 +135,7 @@ def batches_from(phases, step, parts):
         step -= done
         if done == num_steps:
             continue
-        rest = examples.batches(batch_size, done, num_steps - done, parts)
+        rest = examples.batches(batch_size, done, num_steps - done, accumulation_steps)
         if len(phases) > 1:  # of other sizes, and a dataset has one specification
             rest = _open_shapes(rest)
         batches = rest if batches is None else batches.concatenate(rest)

@@ -152,16 +152,18 @@ def _pretrain(config, strategy):
 def _fit(config, strategy, model, phases, validation, checkpoints, state):
     """The rest of a run, from a state on; what `pretrain` returns."""
     folder, objectives = pathlib.Path(config.run_dir()), model.objectives
-    every, parts = config.checkpoint_every, config.accumulation
+    every, accumulation_steps = config.checkpoint_every, config.accumulation_steps
     precision = Precision(**state["precision"])
     epoch_logs = EpochLogs(folder / "history.csv", state["history"])
     scores = IntervalScores(
         validation,
         lambda epoch: num_tokens(config, epoch * every, (epoch + 1) * every),
         seconds=(state["history"].get("seconds") or [0.0])[-1],
-        parts=parts,
+        accumulation_steps=accumulation_steps,
     )
-    line = ProgressLine(validation, folder / "history.csv", config.steps, every, parts)
+    line = ProgressLine(
+        validation, folder / "history.csv", config.steps, every, accumulation_steps
+    )
     callbacks = [EpochSeeds(), scores, line]
     freezing = None
     if objectives.next_sentence is not None:
@@ -170,7 +172,7 @@ def _fit(config, strategy, model, phases, validation, checkpoints, state):
             _next_sentence_monitor(config, objectives),
             state["freezing"],
             state["step"],
-            parts,
+            accumulation_steps,
         )
         callbacks.append(freezing)
 
@@ -191,10 +193,12 @@ def _fit(config, strategy, model, phases, validation, checkpoints, state):
         ]
     if state["step"] < config.steps:
         model.fit(
-            shared_batches(batches_from(phases, state["step"], parts), strategy),
+            shared_batches(
+                batches_from(phases, state["step"], accumulation_steps), strategy
+            ),
             epochs=config.steps // every,
             initial_epoch=state["step"] // every,
-            steps_per_epoch=every * parts,
+            steps_per_epoch=every * accumulation_steps,
             shuffle=False,  # they come shuffled
             callbacks=callbacks,
             verbose=1 if sys.stdout.isatty() else 2,
@@ -277,8 +281,7 @@ def _check_memory(model, config, strategy):
     """Raises `ValueError` if a step cannot fit in memory."""
     slots = 2 + config.amsgrad + (config.ema_momentum is not None)
     for length, batch_size, _ in config.phases():
-        parts = config.accumulation * strategy.num_replicas_in_sync
-        rows = batch_size / parts
+        rows = batch_size / config.accumulation_steps / strategy.num_replicas_in_sync
         check_step(model, rows * length, rows * length**2, slots)
 
 

@@ -40,8 +40,8 @@ class ProgressLine(keras.callbacks.ProgbarLogger):
         if not self.verbose:
             return
         done, number = epoch * self.steps_per_epoch, self.steps // self.steps_per_epoch
-        parts = self.accumulation_steps
-        batches = f", {parts} batches each" if parts > 1 else ""
+        calls = self.accumulation_steps
+        batches = f", {calls} batches each" if calls > 1 else ""
         print(
             f"Steps {done + 1:,} to {done + self.steps_per_epoch:,} of {self.steps:,}"
             f"{batches} (checkpoint interval {epoch + 1} of {number})",

@@ -48,7 +48,7 @@ class Options:
     clipnorm = 0.3  # below most norms, so that clipping acts
     amsgrad = False
     ema_momentum = None
-    accumulation = 1
+    accumulation_steps = 1
 
 
 class BatchLogs(keras.callbacks.Callback):
@@ -134,13 +134,14 @@ def train(strategy, folder, name, model, epochs=2, steps=12, writes=False, **arg
     check_workers_agree(pretrainer.weights, strategy)
     batch_logs = BatchLogs()
     callbacks = [batch_logs, *([Writes(folder, strategy)] if writes else [])]
-    parts = config.accumulation
+    accumulation_steps = config.accumulation_steps
     validation = shared_batches(examples.fixed_batches(BATCH_SIZE, 22), strategy)
-    batches = examples.batches(BATCH_SIZE * parts, 0, epochs * steps, parts)
+    size = BATCH_SIZE * accumulation_steps
+    batches = examples.batches(size, 0, epochs * steps, accumulation_steps)
     history = pretrainer.fit(
         shared_batches(batches, strategy),
         epochs=epochs,
-        steps_per_epoch=steps * parts,
+        steps_per_epoch=steps * accumulation_steps,
         validation_data=validation,
         callbacks=callbacks,
         shuffle=False,

@@ -33,7 +33,7 @@ TIME_LIMIT = 1800  # seconds; on an idle machine it takes a tenth
 # 24 steps each, dropout 0. The names of the losses that a batch logs are in its logs.
 EQUAL = {
     "bert": {"model": "bert_tiny", "writes": True},
-    "parts": {"model": "bert_tiny", "accumulation": 2, "ema_momentum": 0.9},
+    "parts": {"model": "bert_tiny", "accumulation_steps": 2, "ema_momentum": 0.9},
     "swish": {
         "model": "swish_tiny",
         "amsgrad": True,

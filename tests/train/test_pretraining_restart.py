@@ -27,7 +27,7 @@ RECIPE = {
     "steps": 400,
     "checkpoint_every": 10,
     "batch_size": 4,
-    "accumulation": 2,
+    "accumulation_steps": 2,
     "sequence_length": 24,
     "warmup_steps": 20,
     "ema_momentum": 0.9,

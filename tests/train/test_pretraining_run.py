@@ -63,7 +63,7 @@ def test_a_run_goes_on_where_it_was_bit_for_bit(config, tmp_path, monkeypatch, c
     """With accumulation, an average, AMSGrad, long examples and freezing."""
     config = dataclasses.replace(
         config,
-        accumulation=2,
+        accumulation_steps=2,
         ema_momentum=0.9,
         amsgrad=True,
         long_sequence_length=32,
@@ -337,7 +337,7 @@ def test_validation_does_not_depend_on_the_size_of_batches(corpus):
         ({"objectives": {"masked_ml": None}}, "Did you mean 'masked_lm'"),
         ({"objectives": {"masked_lm": {"mask_rate": 1.5}}}, "Received: mask_rate=1.5"),
         ({"steps": 5}, "multiple of `checkpoint_every`.*Try steps=6"),
-        ({"accumulation": 3}, "`accumulation` must divide the batches"),
+        ({"accumulation_steps": 3}, "`accumulation_steps` must divide the batches"),
         ({"long_sequence_length": 16}, "above sequence_length=16"),
         ({"long_batch_size": 4}, "needs a `long_sequence_length`"),
         ({"ema_momentum": 1.0}, "above 0 and below 1"),
@@ -362,11 +362,11 @@ def test_long_examples_take_the_last_part_of_the_steps():
 def test_accumulation_and_average_are_those_of_a_whole_batch():
     """Quadratic loss: the mean gradient of the parts is that of the batch."""
     found = []
-    for accumulation in (1, 4):
+    for accumulation_steps in (1, 4):
         config = PretrainingConfig(
             steps=3,
             batch_size=4,
-            accumulation=accumulation,
+            accumulation_steps=accumulation_steps,
             ema_momentum=0.8,
             warmup_steps=1,
             learning_rate=0.1,
@@ -377,7 +377,7 @@ def test_accumulation_and_average_are_those_of_a_whole_batch():
         optimizer.build([weight])
         for step in range(3):
             rows = np.arange(8.0, dtype="float32").reshape(4, 2) - step
-            for part in np.split(rows, accumulation):
+            for part in np.split(rows, accumulation_steps):
                 gradient = tf.constant(part.mean(0, keepdims=True)) * weight.value
                 optimizer.apply([gradient], [weight])
         assert int(optimizer.iterations) == 3

@@ -23,7 +23,7 @@ RECIPE = {
     "steps": 60,
     "checkpoint_every": 20,
     "batch_size": 8,
-    "accumulation": 2,
+    "accumulation_steps": 2,
     "sequence_length": 24,
     "warmup_steps": 10,
     "learning_rate": 3e-3,
@@ -119,7 +119,7 @@ def test_workers_equal_one_device_and_go_on_where_they_were(recipe, tmp_path):
 
 def test_a_worker_whose_partner_died_says_so_in_one_line(recipe, tmp_path):
     """Without accumulation, past the first checkpoint."""
-    flags = ("--accumulation", "1", "--steps", "100000", "--checkpoint-every", "10")
+    flags = "--accumulation-steps 1 --steps 100000 --checkpoint-every 10".split()
     workers = start_workers(recipe, tmp_path / "run", *flags)
     try:
         while not (tmp_path / "run" / "checkpoints" / "step_00000010").is_dir():

@@ -51,7 +51,7 @@ PRETRAINED = {
     },
     "causal": {
         "objectives": {"causal_lm": None},
-        "accumulation": 2,
+        "accumulation_steps": 2,
         "ema_momentum": 0.9,
         "gradient_checkpointing": True,
         "precision": "bfloat16",
@@ -71,7 +71,7 @@ PRETRAINED = {
             "causal_lm": None,
             "next_sentence": {"layer": 1, "freeze_at_step": 3},
         },
-        "accumulation": 2,
+        "accumulation_steps": 2,
         "gradient_checkpointing": True,
         "amsgrad": True,
         "overrides": LEFT_TO_RIGHT,
@@ -92,7 +92,7 @@ PRETRAINED = {
             "next_sentence": {"layer": 1, "freeze_patience": 1},
             "bigram_shift": None,
         },
-        "accumulation": 2,
+        "accumulation_steps": 2,
         "precision": "bfloat16",
         "overrides": {**PRETRAINING["overrides"], "implementation": "loop"},
     },
@@ -162,7 +162,7 @@ def freezing(config):
 def test_the_cases_cover_all_pairs():
     factors = [
         (
-            config.get("accumulation", 1),
+            config.get("accumulation_steps", 1),
             config.get("ema_momentum"),
             config.get("gradient_checkpointing", False),
             config.get("precision", "float32"),
