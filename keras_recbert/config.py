@@ -31,7 +31,7 @@ class RunConfig:
 
     def _free_options(self):
         """Options that may change when a run resumes."""
-        return ["output_dir", "strategy"]
+        return ["output_dir", "strategy", "overwrite"]
 
     def _check_shared(self):
         """Checks the options that both kinds of run have."""
@@ -211,7 +211,7 @@ class FineTuningConfig(RunConfig):
         task = self.resolved().task if self.train is None else table_name(self.train)
         return self.output_dir or f"runs/{task}-{self.model}-seed{self.seed}"
 
-    def resolved(self):
+    def resolved(self, stopped=None):
         """This run with the default task; that of a table is guessed."""
         if self.train is not None or self.task is not None:
             return self
@@ -222,7 +222,7 @@ class FineTuningConfig(RunConfig):
         return RunConfig.changes(self.resolved(), stopped)
 
     def _free_options(self):
-        return [*super()._free_options(), "checkpoint_every", "export", "overwrite"]
+        return [*super()._free_options(), "checkpoint_every", "export"]
 
 
 @dataclasses.dataclass
@@ -271,6 +271,8 @@ class PretrainingConfig(RunConfig):
         gradient_checkpointing: Less memory, more time, same numbers.
         strategy: auto, one_device, mirrored, multi_worker (TF_CONFIG) or tpu.
         seed: Seed of initial weights, order, masks and dropout.
+        overwrite: Replace what is in the output folder of a finished run, or of one
+            with other options. A stopped run with these options resumes all the same.
         overrides: Sizes that differ from the model's, such as {num_layers: 2}.
     """
 
@@ -308,6 +310,7 @@ class PretrainingConfig(RunConfig):
     gradient_checkpointing: bool = False
     strategy: str = "auto"
     seed: int = 0
+    overwrite: bool = False
     overrides: dict[str, bool | int | float | str | list[int]] = dataclasses.field(
         default_factory=dict
     )

@@ -2,11 +2,45 @@
 
 import csv
 import pathlib
+import time
 
 import keras
 import numpy as np
 
 from keras_recbert.folders import new_file
+
+
+class TrainingClock(keras.callbacks.Callback):
+    """Counts the seconds of training, across a stop too. Put it first.
+
+    The ends of epochs, where scores are computed and checkpoints written, do not count.
+
+    Args:
+        seconds: float. Seconds before the stop.
+
+    Attributes:
+        epoch_seconds: float. Seconds of the last whole epoch, since a stop inside it.
+    """
+
+    def __init__(self, seconds=0.0):
+        super().__init__()
+        self._before = seconds
+        self._begin = None
+
+    @property
+    def seconds(self):
+        """Seconds of training since the run began."""
+        if self._begin is None:
+            return self._before
+        return self._before + time.perf_counter() - self._begin
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._begin = time.perf_counter()
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.epoch_seconds = time.perf_counter() - self._begin
+        self._before += self.epoch_seconds
+        self._begin = None
 
 
 class DevScores(keras.callbacks.Callback):

@@ -14,8 +14,8 @@ from keras_recbert.metrics.glue import (
 from keras_recbert.models.registry import get_card
 from keras_recbert.text.vocabulary import load_vocabulary
 from keras_recbert.train.own_data import check_files, load_own_data
-from keras_recbert.train.run_folder import open_run
-from keras_recbert.train.training_run import train
+from keras_recbert.train.run import open_run
+from keras_recbert.train.training_run import FINE_TUNING, train
 
 # Beside those that a head names; other heads may take any.
 METRICS_OF_HEADS = {
@@ -50,7 +50,7 @@ def fine_tune(config):
     check_installed("`recbert finetune`", "train", "sklearn", "scipy", "matplotlib")
     if config.train is not None:
         check_files(config)
-    with open_run(config) as run:
+    with open_run(config, FINE_TUNING) as run:
         return _fine_tune(run)
 
 

@@ -10,28 +10,24 @@ import numpy as np
 class IntervalScores(keras.callbacks.Callback):
     """Adds speed and validation scores to the logs of an epoch. Put it first.
 
-    `seconds` are those of training since the run began, without validation and
-    checkpoints; `tokens_per_second` counts all positions of the batches, and
-    `seconds_per_step` is the median. Scores of the validation corpora are those of
-    `evaluate`.
+    `seconds` are those of the clock; `tokens_per_second` counts all positions of the
+    batches, and `seconds_per_step` is the median. Scores of the validation corpora are
+    those of `evaluate`.
 
     Args:
         validation: dict of name to a dataset for `model.evaluate`.
         tokens: function of an epoch to the positions of its batches.
-        seconds: float. Seconds of the epochs before.
+        clock: `TrainingClock` of the run, which stands before this one.
         accumulation_steps: int. Batches of an optimizer step.
     """
 
-    def __init__(self, validation, tokens, seconds=0.0, accumulation_steps=1):
+    def __init__(self, validation, tokens, clock, accumulation_steps=1):
         super().__init__()
         self.validation = validation
         self.tokens = tokens
-        self.seconds = seconds
+        self.clock = clock
         self.accumulation_steps = accumulation_steps
         self._batch_seconds = []
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self._begin = time.perf_counter()
 
     def on_train_batch_begin(self, batch, logs=None):
         self._batch_begin = time.perf_counter()
@@ -40,10 +36,8 @@ class IntervalScores(keras.callbacks.Callback):
         self._batch_seconds.append(time.perf_counter() - self._batch_begin)
 
     def on_epoch_end(self, epoch, logs=None):
-        elapsed = time.perf_counter() - self._begin
-        self.seconds += elapsed
-        logs["seconds"] = self.seconds
-        logs["tokens_per_second"] = self.tokens(epoch) / elapsed
+        logs["seconds"] = self.clock.seconds
+        logs["tokens_per_second"] = self.tokens(epoch) / self.clock.epoch_seconds
         steps = np.reshape(self._batch_seconds, (-1, self.accumulation_steps)).sum(1)
         logs["seconds_per_step"] = float(np.median(steps))
         self._batch_seconds = []

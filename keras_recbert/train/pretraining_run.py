@@ -1,32 +1,15 @@
 """One pre-training run: from a prepared corpus to an encoder and its curves."""
 
-import contextlib
-import dataclasses
-import pathlib
-import sys
-
-import keras
 import numpy as np
 
 import keras_recbert
-from keras_recbert.convert.preset_files import FILES as PRESET_FILES
 from keras_recbert.data.corpus import load_corpus
 from keras_recbert.data.pretraining_examples import PretrainingExamples
 from keras_recbert.extras import check_installed
-from keras_recbert.folders import check_folder, check_place, locked_folder, new_file
 from keras_recbert.models.memory_estimate import check_step
 from keras_recbert.objectives import read_objectives
 from keras_recbert.tasks.pretraining_optimizer import pretraining_optimizer
-from keras_recbert.train.callbacks import EpochLogs, EpochSeeds
-from keras_recbert.train.checkpoint_callbacks import SaveCheckpoints, StopAtNaN
-from keras_recbert.train.checkpoints import Checkpoints
-from keras_recbert.train.multi_worker import (
-    check_workers_agree,
-    is_chief,
-    naming_lost_workers,
-    shared_batches,
-)
-from keras_recbert.train.precision import Precision
+from keras_recbert.train.multi_worker import shared_batches
 from keras_recbert.train.pretraining_callbacks import (
     FreezeNextSentence,
     IntervalScores,
@@ -41,18 +24,18 @@ from keras_recbert.train.pretraining_data import (
     validation_batches,
 )
 from keras_recbert.train.progress_line import ProgressLine
-from keras_recbert.train.resume import (
-    check_same_run,
-    choose_run_precision,
-    tell_step,
-)
-from keras_recbert.train.run_facts import device_name, versions, write_json
-from keras_recbert.train.run_folder import RESULTS, check_own, read_options
-from keras_recbert.train.strategy import (
-    make_strategy,
-    steps_done,
-)
+from keras_recbert.train.run import Loop, open_run
+from keras_recbert.train.run_folder import HISTORY, RunKind
 
+PRETRAINING = RunKind(
+    name="pre-training",
+    own_files=("pretraining_curves.png",),
+    own_folders={},
+    next_step="`recbert finetune --weights {}/preset` starts from its encoder.",
+    keeps_checkpoints=True,
+)
+# What the card of the preset has of the results.
+KEPT = ("objectives", "scores", "steps", "tokens", "device")
 NOT_FROZEN = {"frozen_at": None, "best": None, "waited": 0}
 
 
@@ -75,6 +58,7 @@ def pretrain(config):
     Raises:
         ValueError: if options do not fit each other, the corpora or the encoder, or
             the folder holds a run with others; before anything is written.
+        FileExistsError: if the folder holds what is not to be lost, see `open_run`.
         OSError: if something cannot be read or written; the last checkpoint is whole.
         RuntimeError: if another process works in the folder, or the loss is NaN; of
             several workers, if one is lost.
@@ -85,167 +69,103 @@ def pretrain(config):
             "`recbert prepare` wrote."
         )
     check_installed("`recbert pretrain`", "pretrain", "matplotlib")
-    keras.utils.set_random_seed(config.seed)
-    strategy = make_strategy(config.strategy)
-    with naming_lost_workers(strategy):
-        return _pretrain(config, strategy)
+    with open_run(config, PRETRAINING, config.keep_checkpoints) as run:
+        return _pretrain(run)
 
 
-def _pretrain(config, strategy):
-    folder = pathlib.Path(config.run_dir())
-    check_place(folder)
-    check_folder(folder / "preset", PRESET_FILES, overwrite=True)
-    if (folder / RESULTS).exists():
-        check_own(read_options(folder / RESULTS), folder, "pre-training", "steps")
-    checkpoints = Checkpoints(folder / "checkpoints", config.keep_checkpoints)
-    objectives = read_objectives(config.objectives)
-    corpus = load_corpus(config.corpus)
-    held_out = load_validation(config, corpus)
-    sums = {name: one.sha256 for name, one in held_out.items()}
-    sums = {"corpus": corpus.sha256, "validation": sums}
-    started = checkpoints.read_state()
-    way_out = f"remove {checkpoints.folder}"
-    check_same_run(started, config, sums, folder, way_out)
-    config = config.resolved(started and started["options"])
+def _pretrain(run):
+    objectives = read_objectives(run.config.objectives)
+    corpus = load_corpus(run.config.corpus)
+    held_out = load_validation(run.config, corpus)
+    checksums = {name: one.sha256 for name, one in held_out.items()}
+    run.check_texts({"corpus": corpus.sha256, "validation": checksums})
+    config, strategy = run.config, run.strategy
     phases = [
         (PretrainingExamples(corpus, objectives, length, config.seed), size, steps)
         for length, size, steps in config.phases()
     ]
     validation = validation_batches(config, held_out, objectives, strategy)
-    _next_sentence_monitor(config, objectives)
+    monitor = _next_sentence_monitor(config, objectives)
     check_shares(config, strategy)
-    precision = choose_run_precision(started, config)
     with strategy.scope():
-        model = build_pretrainer(config, corpus, objectives, precision)
+        model = build_pretrainer(config, corpus, objectives, run.precision)
         _check_memory(model, config, strategy)
-        optimizer = pretraining_optimizer(config)
-        model.compile_for_pretraining(optimizer)
-        optimizer.build(model.trainable_variables)
-        found = checkpoints.steps()
-        state = checkpoints.restore(model)
-        check_workers_agree([*model.weights, *optimizer.variables], strategy)
+        model.compile_for_pretraining(pretraining_optimizer(config))
     if model.backbone.weights_report is not None:
         print(model.backbone.weights_report, flush=True)
-    state = state or {
-        "step": 0,
-        "history": {},
-        "freezing": NOT_FROZEN,
-        "precision": dataclasses.asdict(precision),
-        "options": dataclasses.asdict(config),
-        "sums": sums,
-    }
-    if state["freezing"]["frozen_at"] is not None:
-        model.freeze_next_sentence()
-    tell_step(state)
-    # Nothing is written before the model stands: wrong arguments leave nothing behind.
-    with locked_folder(folder) if is_chief(strategy) else contextlib.nullcontext():
-        if checkpoints.steps() != found:
-            raise RuntimeError(
-                f"Another process has gone on with the run in {folder} meanwhile. Run "
-                "the same command again."
-            )
-        checkpoints.remove_unfinished()
-        with checkpoints.telling_the_last():
-            return _fit(config, strategy, model, phases, validation, checkpoints, state)
+    with run.begin(model, freezing=NOT_FROZEN) as state:
+        if state["freezing"]["frozen_at"] is not None:
+            model.freeze_next_sentence()
+        loop = _loop(run, phases, validation, objectives.next_sentence, monitor, state)
+        state = run.fit(model, loop, state)
+        # With an average of weights the model has become that only now.
+        scores = evaluate(model, validation)
+        if not run.writes:
+            return model, None
+        results = _results(run, model, phases, scores, state)
+        _write(run, model, results)
+    return model, results
 
 
-def _fit(config, strategy, model, phases, validation, checkpoints, state):
-    """The rest of a run, from a state on; what `pretrain` returns."""
-    folder, objectives = pathlib.Path(config.run_dir()), model.objectives
-    every, accumulation_steps = config.checkpoint_every, config.accumulation_steps
-    precision = Precision(**state["precision"])
-    epoch_logs = EpochLogs(folder / "history.csv", state["history"])
-    scores = IntervalScores(
-        validation,
-        lambda epoch: num_tokens(config, epoch * every, (epoch + 1) * every),
-        seconds=(state["history"].get("seconds") or [0.0])[-1],
-        accumulation_steps=accumulation_steps,
-    )
-    line = ProgressLine(
-        validation, folder / "history.csv", config.steps, every, accumulation_steps
-    )
-    callbacks = [EpochSeeds(), scores, line]
+def _loop(run, phases, validation, next_sentence, monitor, state):
+    """The epochs of a run, which end at checkpoints, from a state on."""
+    config, every = run.config, run.config.checkpoint_every
+    accumulation_steps = config.accumulation_steps
+
+    def stream(step):
+        batches = batches_from(phases, step, accumulation_steps)
+        return shared_batches(batches, run.strategy)
+
+    def tokens(epoch):
+        return num_tokens(config, epoch * every, (epoch + 1) * every)
+
+    path, steps = run.folder / HISTORY, config.steps
+    scoring = [
+        IntervalScores(validation, tokens, run.clock, accumulation_steps),
+        ProgressLine(validation, path, steps, every, accumulation_steps),
+    ]
     freezing = None
-    if objectives.next_sentence is not None:
+    if next_sentence is not None:
         freezing = FreezeNextSentence(
-            objectives.next_sentence,
-            _next_sentence_monitor(config, objectives),
-            state["freezing"],
-            state["step"],
-            accumulation_steps,
+            next_sentence, monitor, state["freezing"], state["step"], accumulation_steps
         )
-        callbacks.append(freezing)
-
-    def current_state():
-        return {
-            **state,
-            "step": steps_done(model.optimizer),
-            "history": epoch_logs.history,
-            "freezing": freezing.state if freezing else NOT_FROZEN,
-        }
-
-    if is_chief(strategy):
-        callbacks += [
-            StopAtNaN(checkpoints),
-            epoch_logs,
-            keras.callbacks.TensorBoard(str(folder / "tensorboard"), profile_batch=0),
-            SaveCheckpoints(checkpoints, current_state),
-        ]
-    if state["step"] < config.steps:
-        model.fit(
-            shared_batches(
-                batches_from(phases, state["step"], accumulation_steps), strategy
-            ),
-            epochs=config.steps // every,
-            initial_epoch=state["step"] // every,
-            steps_per_epoch=every * accumulation_steps,
-            shuffle=False,  # they come shuffled
-            callbacks=callbacks,
-            verbose=1 if sys.stdout.isatty() else 2,
-        )
-    else:  # stopped after the last checkpoint
-        model.optimizer.finalize_variable_values(model.trainable_variables)
-    # With an average of weights the model has become that only now.
-    final = evaluate(model, validation)
-    if not is_chief(strategy):
-        return model, None
-    history = epoch_logs.history
-    with new_file(folder / "model.keras") as written:
-        model.save(written)
-    results = {
-        "model": config.model,
-        "objectives": config.objectives,
-        "num_parameters": model.backbone.count_params(),
-        "num_pretrainer_parameters": model.count_params(),
-        "scores": final,
-        "steps": config.steps,
-        "examples_per_epoch": phases[0][0].num_examples,
-        "tokens": num_tokens(config, 0, config.steps),
-        "seconds": history["seconds"][-1],
-        "seconds_per_step": float(np.median(history["seconds_per_step"])),
-        "frozen_at": freezing.state["frozen_at"] if freezing else None,
-        "history": history,
-        "precision": {"policy": precision.policy, **dataclasses.asdict(precision)},
-        "config": dataclasses.asdict(config),
-        "sums": state["sums"],
-        "versions": versions(),
-        "device": device_name(),
-    }
-    kept = ("objectives", "scores", "steps", "tokens", "device")
-    model.backbone.save_preset(
-        folder / "preset",
-        metrics={key: results[key] for key in kept} | {"seed": config.seed},
-        source=str(config.corpus),
-        overwrite=True,
+        scoring.append(freezing)
+    return Loop(
+        epochs=steps // every,
+        steps_per_epoch=every,
+        accumulation_steps=accumulation_steps,
+        batches=stream,
+        scoring=scoring,
+        own_state=lambda: {"freezing": freezing.state if freezing else NOT_FROZEN},
     )
+
+
+def _results(run, model, phases, scores, state):
+    config, history = run.config, state["history"]
+    return run.results(
+        state,
+        objectives=config.objectives,
+        num_parameters=model.backbone.count_params(),
+        num_pretrainer_parameters=model.count_params(),
+        scores=scores,
+        examples_per_epoch=phases[0][0].num_examples,
+        tokens=num_tokens(config, 0, config.steps),
+        seconds_per_step=float(np.median(history["seconds_per_step"])),
+        frozen_at=state["freezing"]["frozen_at"],
+    )
+
+
+def _write(run, model, results):
+    """Writes what comes after training, each file or folder whole or not at all."""
+    config = run.config
+    run.write_model(model, results, KEPT, str(config.corpus), model.backbone)
     save_pretraining_curves(
-        folder / "pretraining_curves.png",
-        {config.model: [history]},
-        {config.model: every},
+        run.folder / "pretraining_curves.png",
+        {config.model: [results["history"]]},
+        {config.model: config.checkpoint_every},
         f"{config.model}, {config.steps:,} steps",
     )
-    write_json(folder / "results.json", results)
-    return model, results
+    run.finish(results)
 
 
 def build_pretrainer(config, corpus, objectives, precision):

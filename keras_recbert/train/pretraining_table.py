@@ -104,7 +104,7 @@ def plan_table(recipes, seeds, output_dir, test=None, **options):
         for seed in seeds
         for name, config in zip(names, shared, strict=True)
     }
-    sums = {
+    checksums = {
         path: corpus_sha256(path)
         for config in shared
         for path in (config.corpus, *config.validation.values())
@@ -112,10 +112,17 @@ def plan_table(recipes, seeds, output_dir, test=None, **options):
     for run, results in finished(configs, folder).items():
         config = configs[run]
         now = {
-            "corpus": sums[config.corpus],
-            "validation": {name: sums[p] for name, p in config.validation.items()},
+            "corpus": checksums[config.corpus],
+            "validation": {
+                name: checksums[path] for name, path in config.validation.items()
+            },
         }
-        if results["sums"] != now:
+        if "checksums" not in results:
+            raise ValueError(
+                f"{folder / run} holds a run of an older version of keras_recbert. "
+                "Remove it to run it anew, or choose another output_dir."
+            )
+        if results["checksums"] != now:
             changed = "another text in the folders of corpus or validation"
             refuse_other_options(folder / run, changed)
     for source in {config.corpus for config in shared} if test else ():
@@ -130,7 +137,7 @@ def _score(run, test):
     import keras
 
     from keras_recbert.train.pretraining_scores import score_pretrained
-    from keras_recbert.train.training_run import write_json
+    from keras_recbert.train.run_facts import write_json
 
     scores = score_pretrained(run / "model.keras", test)
     keras.backend.clear_session()

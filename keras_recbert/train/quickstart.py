@@ -13,8 +13,8 @@ from keras_recbert.models.registry import get_card
 from keras_recbert.serving.answers import format_answers
 from keras_recbert.serving.clean_process import ask_in_clean_process
 from keras_recbert.train.baselines import bag_of_words_accuracy, majority_accuracy
-from keras_recbert.train.run_folder import RUN_FILES, open_run
-from keras_recbert.train.training_run import train
+from keras_recbert.train.run import open_run
+from keras_recbert.train.training_run import FINE_TUNING, train
 
 DEFAULT_QUESTIONS = (
     "Return the number of items in the queue.",
@@ -63,7 +63,7 @@ def quickstart(model, questions, output_dir, seed):
         seed=seed,
         overwrite=True,
     )
-    with open_run(config) as run:
+    with open_run(config, FINE_TUNING) as run:
         baselines, results = _train(run)
 
     _step("Accuracy on the held-out packages and topics")
@@ -131,7 +131,7 @@ def _own_folder(output_dir):
     if not folder.exists():
         return folder
     found = {path.name for path in folder.iterdir()} if folder.is_dir() else {"a file"}
-    foreign = sorted(name for name in found - set(RUN_FILES) if name[0] != ".")
+    foreign = sorted(name for name in found - set(FINE_TUNING.files) if name[0] != ".")
     if foreign:
         raise FileExistsError(
             f"{folder} holds something that no quick start wrote: {foreign[0]}. Choose "

@@ -1,158 +1,88 @@
-"""The folder of a fine-tuning run: one process, one run, nothing lost unasked."""
+"""The folder of a run: what it may hold, and whether a run begins or resumes in it."""
 
-import contextlib
 import dataclasses
 import json
-import pathlib
 import shutil
 
-from keras_recbert.config import FineTuningConfig
 from keras_recbert.convert.preset_files import FILES as PRESET_FILES
-from keras_recbert.folders import (
-    check_folder,
-    check_place,
-    locked_folder,
-    remove_unfinished,
-)
-from keras_recbert.serving.savedmodel import FILES as SAVEDMODEL_FILES
+from keras_recbert.folders import check_folder
 from keras_recbert.train.checkpoints import Checkpoints
-from keras_recbert.train.resume import check_same_run
 
-# What a run writes, and nothing else. The first comes last: it makes a run finished.
-RESULTS = "results.json"
-CHECKPOINTS = "checkpoints"  # while it trains
-OWN_DATA_FILES = (
-    "predictions.csv",
-    *(
-        name.format(split)
-        for split in ("dev", "test")
-        for name in (
-            "report_{}.md",
-            "confusion_{}.png",
-            "scatter_{}.png",
-            "mistakes_{}.csv",
-        )
-    ),
-)
-RUN_FILES = (
-    RESULTS,
-    "vocab.txt",
-    "model.keras",
-    "preset",
-    "savedmodel",
-    "history.csv",
-    "learning_curve.png",
-    "tensorboard",
-    *OWN_DATA_FILES,
-    "best.weights.h5",  # of earlier versions
-    CHECKPOINTS,
-)
-FOLDERS = {"preset": PRESET_FILES, "savedmodel": SAVEDMODEL_FILES}
-KEPT_CHECKPOINTS = 2
+RESULTS = "results.json"  # written last: it makes a run a finished one
+CHECKPOINTS = "checkpoints"
+MODEL, PRESET, HISTORY = "model.keras", "preset", "history.csv"
+TENSORBOARD = "tensorboard"
+SHARED_FILES = (RESULTS, MODEL, PRESET, HISTORY, TENSORBOARD, CHECKPOINTS)
 WAY_OUT = "pass overwrite=True (--overwrite)"
 
 
-@dataclasses.dataclass
-class Run:
-    """A run whose folder this process has.
+@dataclasses.dataclass(frozen=True)
+class RunKind:
+    """A kind of run, as its folder shows it.
 
     Args:
-        config: `FineTuningConfig`.
-        folder: path.
-        checkpoints: `Checkpoints`.
-        state: dict of the latest checkpoint of the run that resumes, or None.
+        name: str, such as `"fine-tuning"`. Stands in checkpoints and results.
+        own_files: tuple of str. What it writes beside `SHARED_FILES`.
+        own_folders: dict of each folder among them to the files that it holds.
+        next_step: str. What to do with a finished run; `{}` stands for its folder.
+        keeps_checkpoints: bool. Whether those of a finished run stay.
     """
 
-    config: FineTuningConfig
-    folder: pathlib.Path
-    checkpoints: Checkpoints
-    state: dict | None
+    name: str
+    own_files: tuple
+    own_folders: dict
+    next_step: str
+    keeps_checkpoints: bool = False
 
-    def check_texts(self, checksums):
-        """Checks that a run that resumes reads the texts it has read.
+    @property
+    def files(self):
+        """Names of all that a run writes into its folder, and nothing else."""
+        return (*SHARED_FILES, *self.own_files)
 
-        Raises:
-            ValueError: if it does not, unless it may be overwritten.
-        """
-        self.state = _same_run(self.state, self.config, self.folder, checksums)
-
-    def begin(self, model, state):
-        """Makes the model what it was, or the folder ready for a new run.
-
-        Args:
-            model: compiled `keras.Model` whose optimizer is built.
-            state: dict of a new run.
-
-        Returns:
-            The state that the run resumes with, or `state`.
-
-        Raises:
-            ValueError: if there are checkpoints of the run, and none can be read.
-        """
-        if self.state is not None:
-            return self.checkpoints.restore(model)
-        self.checkpoints.folder.mkdir(exist_ok=True)  # from now on it is a run's folder
-        for name in RUN_FILES:
-            _remove(self.folder / name)
-        self.checkpoints.folder.mkdir(exist_ok=True)
-        return state
+    @property
+    def folders(self):
+        """dict of each folder that is replaced as a whole to the files it holds."""
+        return {PRESET: PRESET_FILES, **self.own_folders}
 
 
-@contextlib.contextmanager
-def open_run(config):
-    """Gives the run of a folder that no other process works in. Writes nothing.
+def find_state(config, kind, checkpoints):
+    """Finds the run in a folder that is to resume. Changes nothing.
 
     Args:
-        config: `FineTuningConfig`.
+        config: `keras_recbert.config.RunConfig`.
+        kind: `RunKind`.
+        checkpoints: `Checkpoints` of the folder.
 
     Returns:
-        `Run`.
+        dict, the state of its latest checkpoint; None to begin a new run.
 
     Raises:
-        FileExistsError: if the folder holds a finished run, or a file of the name of
-            one that this run will write, and `config.overwrite` is not set; if it
-            holds a run of another kind, or something foreign where a folder is to be
-            replaced.
-        RuntimeError: if another process works in it.
-        ValueError: if it holds a stopped run with other options, as above, or one whose
-            checkpoints cannot be read.
+        FileExistsError, ValueError: as `keras_recbert.train.run.open_run`.
     """
-    folder = pathlib.Path(config.run_dir())
-    check_place(folder)
-    with locked_folder(folder):
-        checkpoints = Checkpoints(folder / CHECKPOINTS, KEPT_CHECKPOINTS)
-        for name, files in FOLDERS.items():
-            check_folder(folder / name, files, overwrite=True)
-        state = _found_state(config, folder, checkpoints)
-        for name in FOLDERS:
-            remove_unfinished(folder / name)
-        checkpoints.remove_unfinished()
-        yield Run(config, folder, checkpoints, state)
-
-
-def _found_state(config, folder, checkpoints):
-    """State of the run in a folder that is to resume; None to begin anew."""
+    folder = checkpoints.folder.parent
+    for name, files in kind.folders.items():
+        check_folder(folder / name, files, overwrite=True)
     if (folder / RESULTS).exists():
-        check_own(read_options(folder / RESULTS), folder)
+        _check_kind(_read_results(folder / RESULTS), folder, kind)
         if not config.overwrite:
             raise FileExistsError(
                 f"{folder} holds a finished run. Choose another output_dir "
-                f"(--output-dir), or {WAY_OUT} to replace it. `recbert export` writes "
-                "a SavedModel of its model.keras."
+                f"(--output-dir), or {WAY_OUT} to replace it. "
+                f"{kind.next_step.format(folder)}"
             )
         return None
     if checkpoints.steps():
         state = checkpoints.read_state()
-        if state is None and not config.overwrite:
+        if state is not None:
+            _check_kind(state, folder, kind)
+        elif not config.overwrite:
             raise ValueError(
                 f"None of the {len(checkpoints.steps())} checkpoints in "
                 f"{checkpoints.folder} can be read: {WAY_OUT} to start anew."
             )
-        if state is not None:
-            check_own(state["options"], folder)
-        return _same_run(state, config, folder, None)
+        return same_run(state, config, folder)
     if not checkpoints.folder.is_dir() and not config.overwrite:
-        foreign = [name for name in RUN_FILES if (folder / name).exists()]
+        foreign = [name for name in kind.files if (folder / name).exists()]
         if foreign:
             raise FileExistsError(
                 f"{folder / foreign[0]} is there already, and not of a run that can "
@@ -162,45 +92,86 @@ def _found_state(config, folder, checkpoints):
     return None
 
 
-def _same_run(state, config, folder, checksums):
-    """`state`, or None if it is of another run that may be overwritten."""
-    try:
-        check_same_run(state, config, checksums, folder, WAY_OUT)
-    except ValueError:
-        if not config.overwrite:
-            raise
+def same_run(state, config, folder, checksums=None):
+    """Checks that the run in a folder is one of these options and texts.
+
+    Args:
+        state: dict of its latest checkpoint, or None if there is none.
+        config: `keras_recbert.config.RunConfig`.
+        folder: path.
+        checksums: JSON. Of the texts; None before they are read.
+
+    Returns:
+        `state`; None if it is of another run, which may be overwritten.
+
+    Raises:
+        ValueError: if it is of another run, which may not.
+    """
+    if state is None:
         return None
-    return state
+    changed = config.changes(state["options"])
+    if not changed and checksums is not None and checksums != state["checksums"]:
+        changed = "another text in the files to learn from or to score on"
+    if not changed:
+        return state
+    if config.overwrite:
+        return None
+    raise ValueError(
+        f"{folder} holds a run with other options: {changed}. Repeat the options to "
+        f"resume it, {WAY_OUT} to start anew, or choose another output_dir."
+    )
 
 
-def read_options(path):
-    """Options of a finished run; None if the file is not what a run writes."""
+def clear_folder(folder, kind):
+    """Makes a folder that of a new run: removes what a run of this kind wrote there.
+
+    Args:
+        folder: path, which `find_state` has checked.
+        kind: `RunKind`.
+    """
+    # First, so that it is a run's folder at any moment that follows.
+    (folder / CHECKPOINTS).mkdir(exist_ok=True)
+    for name in kind.files:
+        _remove(folder / name)
+    (folder / CHECKPOINTS).mkdir(exist_ok=True)
+
+
+def _read_results(path):
+    """What a finished run wrote; None if the file is not what a run writes."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))["config"]
-    except (ValueError, LookupError, TypeError):
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:  # no JSON, or no text
         return None
 
 
-def check_own(options, folder, kind="fine-tuning", its_option="epochs"):
-    """Raises `FileExistsError` unless options are those of a run of this kind."""
-    if not isinstance(options, dict) or its_option not in options:
+def _check_kind(held, folder, kind):
+    """Raises `FileExistsError` unless a state or results are of this kind of run."""
+    held = held if isinstance(held, dict) else {}
+    if held.get("kind") == kind.name:
+        return
+    if "kind" not in held and held.keys() & {"config", "options"}:
         raise FileExistsError(
-            f"{folder} holds something that is not a {kind} run, which is not "
-            "replaced. Choose another output_dir (--output-dir)."
+            f"{folder} holds a run of an older version of keras_recbert, which this "
+            "one neither resumes nor replaces. Remove the folder, or choose another "
+            "output_dir (--output-dir)."
         )
+    raise FileExistsError(
+        f"{folder} holds something that is not a {kind.name} run, which is not "
+        "replaced. Choose another output_dir (--output-dir)."
+    )
 
 
 def _remove(path):
     """Removes what a run wrote there, and nothing else."""
     if path.name == CHECKPOINTS:
         Checkpoints(path).clear()
-    elif path.name == "tensorboard":
+    elif path.name == TENSORBOARD:
         for events in path.rglob("events.out.tfevents.*"):
             events.unlink()
         for folder in (path / "train", path):
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
-    elif path.is_dir():  # checked by `open_run`
+    elif path.is_dir():  # checked by `find_state`
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)

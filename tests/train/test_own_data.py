@@ -18,7 +18,7 @@ import keras_recbert
 from keras_recbert.cli import main
 from keras_recbert.data.tables import read_table
 from keras_recbert.train.own_data import load_own_data, write_predictions
-from keras_recbert.train.run_folder import OWN_DATA_FILES, RUN_FILES
+from keras_recbert.train.training_run import FINE_TUNING, OWN_DATA_FILES
 
 WORDS = ("bad", "good")
 FLAGS = shlex.split(
@@ -174,7 +174,7 @@ def test_scores_of_pairs_without_labels_in_the_test_table(tmp_path, capsys):
 
 
 def test_every_file_of_a_report_is_one_of_a_run():
-    assert set(OWN_DATA_FILES) < set(RUN_FILES)
+    assert set(OWN_DATA_FILES) < set(FINE_TUNING.files)
     assert "report_test.md" in OWN_DATA_FILES and "scatter_dev.png" in OWN_DATA_FILES
 
 

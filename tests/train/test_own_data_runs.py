@@ -12,6 +12,7 @@ from keras_recbert.data.task_files import read_split
 from keras_recbert.data.task_spec import get_task
 from keras_recbert.train import training_run
 from keras_recbert.train.fine_tuning import fine_tune
+from keras_recbert.train.run import Run
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def test_a_run_that_stopped_early_trains_no_more(options, monkeypatch):
     made_up_scores(monkeypatch, [0.7, 0.6, 0.9])
     stop = {"epochs": 3, "early_stopping": 1}
     with monkeypatch.context() as patch:
-        patch.setattr(training_run, "write_json", _stop)
+        patch.setattr(Run, "finish", _stop)
         with pytest.raises(Stopped):
             fine_tune(config(**options, **stop))
     _, results = fine_tune(config(**options, **stop))

@@ -1,13 +1,12 @@
 """Which precision a run takes, why, and what it then computes in."""
 
-import dataclasses
 import json
 import types
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from test_training_run import Stopped, config, stop_after
+from test_training_run import config
 
 import keras_recbert
 from keras_recbert.config import FineTuningConfig
@@ -128,20 +127,3 @@ def test_a_run_says_what_it_chose_and_keeps_to_it(tmp_path, capsys, monkeypatch)
     assert model.backbone.policy.name == "mixed_bfloat16"
     assert results["precision"]["gflops"] == {"float32": 100.0, "bfloat16": 400.0}
     assert results["config"]["precision"] == "auto"
-
-
-@pytest.mark.slow
-def test_a_stopped_run_goes_on_in_the_precision_it_had(tmp_path, monkeypatch):
-    options = config(tmp_path, precision="auto", epochs=2)
-    monkeypatch.setattr(precision, "measure_matrix_rates", rates(100.0, 400.0))
-    with monkeypatch.context() as patch:
-        stop_after(patch, epoch=1)
-        with pytest.raises(Stopped):
-            fine_tune(options)
-    monkeypatch.setattr(precision, "measure_matrix_rates", rates(100.0, 1.0))
-    model, results = fine_tune(options)
-    assert model.backbone.policy.name == "mixed_bfloat16"
-    assert results["precision"]["gflops"] == {"float32": 100.0, "bfloat16": 400.0}
-    # Once it is done, the next run measures anew.
-    model, _ = fine_tune(dataclasses.replace(options, overwrite=True))
-    assert model.backbone.policy.name == "float32"

@@ -119,7 +119,8 @@ def test_workers_equal_one_device_and_go_on_where_they_were(recipe, tmp_path):
 
 def test_a_worker_whose_partner_died_says_so_in_one_line(recipe, tmp_path):
     """Without accumulation, past the first checkpoint."""
-    flags = "--accumulation-steps 1 --steps 100000 --checkpoint-every 10".split()
+    steps = ("--steps", "100000", "--checkpoint-every", "10")
+    flags = ("--accumulation-steps", "1", *steps)
     workers = start_workers(recipe, tmp_path / "run", *flags)
     try:
         while not (tmp_path / "run" / "checkpoints" / "step_00000010").is_dir():

@@ -1,7 +1,5 @@
 import csv
-import errno
 import json
-import os
 
 import keras
 import numpy as np
@@ -18,11 +16,10 @@ from keras_recbert.convert.load_keras import load_model
 from keras_recbert.data.task_files import read_split
 from keras_recbert.metrics.glue import glue_scores
 from keras_recbert.serving.savedmodel import read_savedmodel
-from keras_recbert.tasks.text_classifier import TextClassifier
 from keras_recbert.train import training_run
 from keras_recbert.train.checkpoints import Checkpoints
 from keras_recbert.train.fine_tuning import fine_tune
-from keras_recbert.train.run_folder import OWN_DATA_FILES, RUN_FILES
+from keras_recbert.train.training_run import FINE_TUNING, OWN_DATA_FILES
 
 FILES = {
     "vocab.txt",
@@ -73,8 +70,7 @@ def run(tmp_path_factory):
 def test_a_run_writes_what_it_promises(run):
     folder, _, _, results = run
     assert names_in(folder) == {*FILES, "savedmodel"}  # and no checkpoints any more
-    written = set(RUN_FILES) - {"best.weights.h5"}  # which earlier versions wrote
-    written -= set(OWN_DATA_FILES)
+    written = set(FINE_TUNING.files) - set(OWN_DATA_FILES)
     assert {*FILES, "savedmodel", "checkpoints"} == written
     assert json.loads((folder / "results.json").read_text()) == results
     png = (folder / "learning_curve.png").read_bytes()
@@ -97,6 +93,7 @@ def test_results_hold_what_the_run_was(run):
     assert results["config"]["model"] == options.model
     assert results["versions"]["keras"] == keras.__version__
     assert results["seconds"] > 0
+    assert set(results["checksums"]) == {"train", "dev"}
     assert results["examples_per_second"] > 0
     assert results["steps"] % options.epochs == 0
     assert {len(values) for values in results["history"].values()} == {6}
@@ -224,21 +221,6 @@ def test_a_stopped_run_resumes_inside_an_epoch_bit_for_bit(
     assert len(curves[0]["losses"]) == whole["steps"]
 
 
-@pytest.mark.slow
-def test_other_texts_do_not_resume_a_run(tmp_path, monkeypatch):
-    options = config(tmp_path, epochs=1, checkpoint_every=1)
-    with monkeypatch.context() as patch:
-        stop_at(patch, 1)
-        with pytest.raises(Stopped):
-            fine_tune(options)
-    path = tmp_path / "glue" / "SST-2" / "train.tsv"
-    path.write_text(path.read_text().replace("film", "music"))
-    with pytest.raises(ValueError, match="another text in the files .*--overwrite"):
-        fine_tune(options)
-    _, results = fine_tune(config(tmp_path, epochs=1, overwrite=True))
-    assert names_in(tmp_path / "run") == FILES
-
-
 def test_the_best_epoch_may_lie_before_the_stop(tmp_path, monkeypatch):
     kernels, made_up = [], iter([0.9, 0.2, 0.3])
 
@@ -257,62 +239,6 @@ def test_the_best_epoch_may_lie_before_the_stop(tmp_path, monkeypatch):
     assert results["best_epoch"] == 1
     assert results["scores"]["dev_accuracy"] == 0.9
     assert largest_difference(model.head.dense.kernel, kernels[0]) == 0
-
-
-def test_a_finished_run_is_replaced_only_on_request(tmp_path):
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / "notes.txt").write_text("mine")
-    _, first = fine_tune(config(tmp_path, epochs=2))
-    (events,) = (run / "tensorboard" / "train").iterdir()
-    (run / "tensorboard" / "mine").write_text("mine")
-    kept = (run / "model.keras").read_bytes()
-    with pytest.raises(FileExistsError, match="a finished run.*--overwrite"):
-        fine_tune(config(tmp_path, epochs=2))
-    # An argument that is wrong late leaves the old run, too.
-    with pytest.raises(ValueError, match="`num_layers` must be"):
-        fine_tune(config(tmp_path, overrides={"num_layers": 0}, overwrite=True))
-    assert (run / "model.keras").read_bytes() == kept
-    assert names_in(run) == {*FILES, "notes.txt"}
-
-    _, other = fine_tune(config(tmp_path, epochs=1, seed=1, overwrite=True))
-    assert other["history"]["loss"] != first["history"]["loss"][:1]
-    assert len((run / "history.csv").read_text().splitlines()) == 2
-    assert names_in(run) == {*FILES, "notes.txt"}
-    assert not events.exists()
-    assert (run / "tensorboard" / "mine").read_text() == "mine"
-
-
-@pytest.mark.slow
-def test_a_run_that_ended_as_it_wrote_is_finished_without_training(
-    tmp_path, monkeypatch
-):
-    def fail(*args, **kwargs):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "it")
-
-    for place in (
-        (keras.Model, "save"),
-        (TextClassifier, "save_preset"),
-        (training_run, "write_json"),
-    ):
-        message = "no space is left.*checkpoint of step 3 is intact: make room, and run"
-        with monkeypatch.context() as patch:
-            patch.setattr(*place, fail)
-            with pytest.raises(OSError, match=message):
-                fine_tune(config(tmp_path, epochs=1))
-        monkeypatch.setattr(keras.Model, "fit", fail)
-    _, results = fine_tune(config(tmp_path, epochs=1))
-    assert results["steps"] == 3
-    assert names_in(tmp_path / "run") == FILES
-
-
-def test_a_loss_that_is_no_number_ends_the_run_at_its_step(tmp_path):
-    options = config(tmp_path, learning_rate=1e30, checkpoint_every=1)
-    message = r"diverged: .* after step [1-4]\. .*(kept|Nothing was written).*lower l"
-    with pytest.raises(RuntimeError, match=message):
-        fine_tune(options)
-    run = tmp_path / "run"
-    assert names_in(run) <= {"vocab.txt", "tensorboard", "checkpoints"}
 
 
 @pytest.mark.slow
