@@ -11,8 +11,9 @@ import numpy as np
 import processes
 import pytest
 import yaml
+from own_tables import write_rows
 from processes import finish, wait_for
-from toy_texts import write_glue_task
+from toy_texts import reviews, write_glue_task
 
 import keras_recbert
 from keras_recbert.train.checkpoints import Checkpoints
@@ -45,11 +46,30 @@ def start(tmp_path_factory):
     """Function that starts `recbert finetune` in a folder as a process."""
     folder = tmp_path_factory.mktemp("restart")
     write_glue_task(folder / "glue", "sst2", 48, 12)
-    recipe = folder / "recipe.yaml"
-    recipe.write_text(yaml.safe_dump({**RECIPE, "data_dir": str(folder / "glue")}))
+    return starter(folder, {**RECIPE, "data_dir": str(folder / "glue")})
+
+
+@pytest.fixture
+def start_on_table(tmp_path):
+    """Function that starts `recbert finetune` on a table of one's own."""
+    texts, labels = reviews(60)
+    names = ("bad", "good")
+    rows = [(text, names[label]) for text, label in zip(texts, labels, strict=True)]
+    header = ("text", "label")
+    tables = {
+        "train": write_rows(tmp_path / "train.csv", header, rows[:48]),
+        "test": write_rows(tmp_path / "test.csv", header, rows[48:]),
+    }
+    return starter(tmp_path, {**RECIPE, "task": None, "epochs": 2, **tables})
+
+
+def starter(folder, recipe):
+    """Function that starts a recipe as a process that writes into a folder."""
+    path = folder / "recipe.yaml"
+    path.write_text(yaml.safe_dump(recipe))
 
     def run(output, *flags):
-        argv = ("--recipe", recipe, "--output-dir", output, *flags)
+        argv = ("--recipe", path, "--output-dir", output, *flags)
         return processes.start("finetune", *argv)
 
     return run
@@ -58,6 +78,14 @@ def start(tmp_path_factory):
 def weights_of(folder):
     model = keras_recbert.load(folder / "model.keras")
     return {weight.path: weight.numpy() for weight in model.weights}
+
+
+def check_weights(folder, other):
+    """Checks that two runs have the same weights, bit for bit."""
+    found, expected = weights_of(folder), weights_of(other)
+    assert expected.keys() == found.keys()
+    for path, value in expected.items():
+        np.testing.assert_array_equal(found[path], value, err_msg=path)
 
 
 def kill_somewhere(process, folder, number):
@@ -115,12 +143,24 @@ def test_killed_at_any_moment_the_weights_are_the_same(start, tmp_path):
     )
     for key in ("scores", "best_epoch", "history", "steps", "precision"):
         assert found[key] == whole[key], key
-    expected, found = weights_of(tmp_path / "whole"), weights_of(run)
-    assert expected.keys() == found.keys()
-    for path, value in expected.items():
-        np.testing.assert_array_equal(found[path], value, err_msg=path)
+    check_weights(run, tmp_path / "whole")
     process = start(run)
     assert "holds a finished run" in finish(process, status=2)
+
+
+def test_killed_on_a_table_the_files_are_the_same(start_on_table, tmp_path):
+    finish(start_on_table(tmp_path / "whole"))
+    random.seed(1)
+    run = tmp_path / "killed"
+    kill_somewhere(start_on_table(run), run, number=1)
+    process = start_on_table(run)
+    wait_for(process, (run / "predictions.csv").exists)
+    kill(process)
+    assert not (run / "results.json").exists()
+    finish(start_on_table(run))
+    check_weights(run, tmp_path / "whole")
+    for name in ("history.csv", "predictions.csv", "report_test.md"):
+        assert (run / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
 @pytest.mark.parametrize("share", [0.5, 0.0])

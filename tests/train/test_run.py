@@ -14,6 +14,7 @@ from stopped_runs import Stopped, stop_at
 from keras_recbert.config import RunConfig
 from keras_recbert.convert.preset_files import FILES as PRESET_FILES
 from keras_recbert.folders import write_folder
+from keras_recbert.train import callbacks
 from keras_recbert.train import run as run_module
 from keras_recbert.train.checkpoint_callbacks import PlaceInEpoch
 from keras_recbert.train.checkpoints import Checkpoints
@@ -175,6 +176,20 @@ def test_seconds_add_up_across_a_stop(tmp_path, monkeypatch):
     state = Checkpoints(tmp_path / "checkpoints").read_state()
     _, results = train_toy(tmp_path)
     assert 0 < state["seconds"] < results["seconds"]
+
+
+def test_ends_of_epochs_do_not_count_as_training(monkeypatch):
+    # An epoch of 3 seconds, 5 between, one of 4 that is asked for after 2.
+    times = iter([10.0, 13.0, 18.0, 20.0, 22.0])
+    monkeypatch.setattr(callbacks.time, "perf_counter", lambda: next(times))
+    clock = callbacks.TrainingClock(1.0)
+    clock.on_epoch_begin(0)
+    clock.on_epoch_end(0)
+    assert (clock.seconds, clock.epoch_seconds) == (4.0, 3.0)
+    clock.on_epoch_begin(1)
+    assert clock.seconds == 6.0
+    clock.on_epoch_end(1)
+    assert (clock.seconds, clock.epoch_seconds) == (8.0, 4.0)
 
 
 def test_a_stopped_run_keeps_its_precision(tmp_path, monkeypatch):
