@@ -47,7 +47,7 @@ class DevScores(keras.callbacks.Callback):
     """Scores the model on every dev split at the end of each epoch.
 
     Adds `<split>_loss` and `<split>_<metric>` to the logs, where the progress bar
-    and the callbacks after this one find them. Put it first.
+    and the callbacks after this one find them.
 
     Args:
         splits: dict of split name to `(batches, labels)`. The batches may end with

@@ -99,8 +99,8 @@ class Checkpoints:
                 remove_unfinished(self.folder / name)
 
     @contextlib.contextmanager
-    def telling_the_last(self):
-        """Tells, when a file of the run cannot be written, what is left of the run.
+    def report_write_errors(self):
+        """Reports, when a file of the run cannot be written, how to resume it.
 
         Raises:
             OSError: in place of what was raised.
@@ -112,8 +112,8 @@ class Checkpoints:
             numbers = [error_number(one) for one in (error, error.__context__)]
             if not isinstance(error, OSError) and numbers[0] is None:
                 raise  # something else than a file
-            full = any(number in _DISK_FULL for number in numbers)
-            first = "make room, and " if full else ""
+            is_full = any(number in _DISK_FULL for number in numbers)
+            first = "make room, and " if is_full else ""
             steps = self.steps()
             left = (
                 f"The checkpoint of step {steps[-1]} is intact: {first}run the same "

@@ -1,4 +1,4 @@
-"""The picture of a training run."""
+"""Draws the losses and scores of a fine-tuning run."""
 
 from keras_recbert.extras import check_installed
 from keras_recbert.folders import new_file

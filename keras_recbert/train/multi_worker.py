@@ -217,8 +217,8 @@ def check_workers_agree(variables, strategy):
 
 
 @contextlib.contextmanager
-def naming_lost_workers(strategy):
-    """Says what to do when another worker is gone, instead of what TensorFlow says.
+def report_lost_workers(strategy):
+    """Reports, when another worker is gone, what to do, instead of TensorFlow's text.
 
     TensorFlow's coordination service notices a process that ended, or a machine that
     does not answer, within a minute, and stops what waits for it.

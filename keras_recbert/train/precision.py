@@ -1,4 +1,4 @@
-"""Whether a run computes in float32 or bfloat16, measured where it runs."""
+"""Chooses float32 or bfloat16 for a run, by a measurement where it runs."""
 
 import dataclasses
 import time
@@ -22,7 +22,7 @@ SECONDS = 0.5  # spent on the calls of a measurement, after the first ones
 
 @dataclasses.dataclass(frozen=True)
 class Precision:
-    """What a run computes in, and why.
+    """The precision of a run, and why.
 
     Args:
         chosen: `"float32"` or `"bfloat16"`.

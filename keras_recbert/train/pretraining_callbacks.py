@@ -8,7 +8,7 @@ import numpy as np
 
 
 class IntervalScores(keras.callbacks.Callback):
-    """Adds speed and validation scores to the logs of an epoch. Put it first.
+    """Adds speed and validation scores to the logs of an epoch.
 
     `seconds` are those of the clock; `tokens_per_second` counts all positions of the
     batches, and `seconds_per_step` is the median. Scores of the validation corpora are
@@ -17,7 +17,7 @@ class IntervalScores(keras.callbacks.Callback):
     Args:
         validation: dict of name to a dataset for `model.evaluate`.
         tokens: function of an epoch to the positions of its batches.
-        clock: `TrainingClock` of the run, which stands before this one.
+        clock: `TrainingClock` of the run. Put this callback after it.
         accumulation_steps: int. Batches of an optimizer step.
     """
 

@@ -1,4 +1,4 @@
-"""What a pre-training run prints of each of its checkpoint intervals."""
+"""Prints the progress of a pre-training run, a line a checkpoint interval."""
 
 import keras
 

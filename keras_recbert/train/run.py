@@ -1,4 +1,4 @@
-"""What every run does around its training: folder, restart, `fit`, results.
+"""Opens, resumes, trains and finishes a run: the rules of every kind of run.
 
 A kind of run is one file with a `RunKind` and a function that tells what is particular
 to it, in the order of the methods of `Run`:
@@ -43,7 +43,7 @@ from keras_recbert.train.checkpoints import Checkpoints
 from keras_recbert.train.multi_worker import (
     check_workers_agree,
     is_chief,
-    naming_lost_workers,
+    report_lost_workers,
 )
 from keras_recbert.train.precision import Precision, choose_precision
 from keras_recbert.train.run_facts import device_name, versions, write_json
@@ -88,7 +88,7 @@ def open_run(config, kind, keep_checkpoints=2):
     strategy = make_strategy(config.strategy)
     writes = is_chief(strategy)
     with (
-        naming_lost_workers(strategy),
+        report_lost_workers(strategy),
         locked_folder(folder) if writes else contextlib.nullcontext(),
     ):
         checkpoints = Checkpoints(folder / CHECKPOINTS, keep_checkpoints)
@@ -215,7 +215,7 @@ class Run:
             state = self.stopped and self.checkpoints.restore(model)
             variables = [*model.weights, *model.optimizer.variables]
             check_workers_agree(variables, self.strategy)
-        with self.checkpoints.telling_the_last():
+        with self.checkpoints.report_write_errors():
             if state is None:
                 if self.writes:
                     clear_folder(self.folder, self.kind)

@@ -1,4 +1,4 @@
-"""What the results of a run say of the machine, and how they are written."""
+"""Names versions and devices for the results of a run, and writes them as JSON."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def versions():
 
 
 def device_name():
-    """What trained the model, in words."""
+    """The GPUs or cores that trained the model, in words."""
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
         details = tf.config.experimental.get_device_details(gpus[0])

@@ -1,4 +1,4 @@
-"""The folder of a run: what it may hold, and whether a run begins or resumes in it."""
+"""Checks the folder of a run: whether a run begins in it, resumes, or is refused."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""On which devices a run computes. Only `train` knows `tf.distribute`."""
+"""Chooses the devices of a run. Only `train` knows `tf.distribute`."""
 
 import functools
 

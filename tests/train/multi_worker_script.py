@@ -24,7 +24,7 @@ from keras_recbert.tasks.pretraining_optimizer import pretraining_optimizer
 from keras_recbert.train.multi_worker import (
     check_workers_agree,
     is_chief,
-    naming_lost_workers,
+    report_lost_workers,
     shared_batches,
 )
 from keras_recbert.train.strategy import make_strategy
@@ -190,7 +190,7 @@ def die(strategy, folder, name, worker):
             if batch == 5 and strategy.cluster_resolver.task_id == worker:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    with naming_lost_workers(strategy):
+    with report_lost_workers(strategy):
         pretrainer.fit(
             shared_batches(examples.batches(BATCH_SIZE), strategy),
             steps_per_epoch=100_000,

@@ -81,7 +81,7 @@ def test_what_cannot_be_written_leaves_the_last_one(tmp_path, monkeypatch):
     model = trained_model(1)
     checkpoints.save(model, 1, {})
     message = "ended: The .* of step 2 could not .* step 1 is intact: run the same com"
-    with pytest.raises(OSError, match=message), checkpoints.telling_the_last():
+    with pytest.raises(OSError, match=message), checkpoints.report_write_errors():
         # A path too long for any disk.
         monkeypatch.setattr(
             Checkpoints, "_path", lambda self, step: self.folder / ("x" * 300)
@@ -101,7 +101,7 @@ def test_a_full_disk_asks_for_room(tmp_path, error):
     message = "no space is left on .* There is no checkpoint yet: make room, and start"
     with (
         pytest.raises(OSError, match=message),
-        Checkpoints(tmp_path).telling_the_last(),
+        Checkpoints(tmp_path).report_write_errors(),
     ):
         raise error
 
@@ -110,7 +110,7 @@ def test_what_is_no_file_is_left_as_it_is(tmp_path):
     error = tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor")
     with (
         pytest.raises(tf.errors.ResourceExhaustedError, match="^OOM"),
-        Checkpoints(tmp_path).telling_the_last(),
+        Checkpoints(tmp_path).report_write_errors(),
     ):
         raise error
 

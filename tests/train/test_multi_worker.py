@@ -20,8 +20,8 @@ from keras_recbert.train.multi_worker import (
     MultiWorkerStrategy,
     check_workers_agree,
     is_chief,
-    naming_lost_workers,
     read_cluster,
+    report_lost_workers,
     shared_batches,
     take_shares,
 )
@@ -328,6 +328,6 @@ def test_other_strategies_have_one_chief_and_lose_nobody():
     check_workers_agree([], strategy)
     with (
         pytest.raises(tf.errors.UnavailableError, match="a disk"),
-        naming_lost_workers(strategy),
+        report_lost_workers(strategy),
     ):
         raise tf.errors.UnavailableError(None, None, "a disk")
