@@ -40,9 +40,9 @@ def finetune(config: Annotated[FineTuningConfig, arg(name="")]):
         print(f"{name.replace('_', ' ')}: {score:.4f}")
     print(
         f"best epoch {results['best_epoch']} of {len(results['history']['loss'])}, "
-        f"{results['seconds'] / 60:.1f} minutes on {results['device']}. "
-        f"Everything is in {config.run_dir()}/ (results.json, learning_curve.png, "
-        f"model.keras{', savedmodel/' if config.export else ''}"
+        f"{results['seconds'] / 60:.1f} minutes of training on "
+        f"{results['device']}. Everything is in {config.run_dir()}/ (results.json, "
+        f"learning_curve.png, model.keras{', savedmodel/' if config.export else ''}"
         f"{_files_of_own_data(config, results)})."
     )
 
@@ -74,8 +74,9 @@ def pretrain(config: Annotated[PretrainingConfig, arg(name="")]):
         print(f"{name.replace('_', ' ')}: {score:.4f}")
     print(
         f"{config.steps:,} steps, {results['tokens'] / 1e6:,.1f} M tokens, "
-        f"{results['seconds'] / 60:.1f} minutes on {results['device']}. Everything is "
-        f"in {config.run_dir()}/ (results.json, pretraining_curves.png, preset/)."
+        f"{results['seconds'] / 60:.1f} minutes of training on {results['device']}. "
+        f"Everything is in {config.run_dir()}/ (results.json, pretraining_curves.png, "
+        "preset/)."
     )
 
 

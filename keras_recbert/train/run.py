@@ -121,6 +121,7 @@ class Loop:
             before its last epoch.
         accumulation_steps: int. Batches of an optimizer step.
         class_weight: as `fit` takes it.
+        scope: function without arguments that gives a context manager around `fit`.
     """
 
     epochs: int
@@ -134,6 +135,7 @@ class Loop:
     has_ended: Callable = lambda: False
     accumulation_steps: int = 1
     class_weight: dict | None = None
+    scope: Callable = contextlib.nullcontext
 
 
 class Run:
@@ -262,7 +264,7 @@ class Run:
 
         if state["step"] < loop.epochs * loop.steps_per_epoch and not loop.has_ended():
             batches = loop.batches(state["step"])
-            with self._metrics_built(model, batches, loop.place):
+            with self._metrics_built(model, batches, loop.place), loop.scope():
                 model.fit(
                     batches,
                     epochs=loop.epochs,

@@ -1,5 +1,6 @@
 """One fine-tuning run: from examples to a scored model and a folder of results."""
 
+import functools
 import hashlib
 
 import numpy as np
@@ -111,10 +112,7 @@ def train(
     with run.strategy.scope():
         model, batches, weights = _build(run, task, vocabulary, train_examples, scale)
     dev = {
-        split: (
-            _dev_batches(model, examples, run),
-            _targets(model, examples, scale),
-        )
+        split: (_dev_batches(run, model, examples), _targets(model, examples, scale))
         for split, examples in dev_examples.items()
     }
     monitor = f"{next(iter(dev))}_{task.main_metric}"
@@ -122,15 +120,13 @@ def train(
     with run.begin(model, training_loss=None, needs=[]) as state:
         save_vocabulary(vocabulary, run.folder / "vocab.txt")
         scorer = DevScores(dev, task.metrics)
-        loop = _loop(run, batches, weights, scorer, monitor, state)
-        # By the whole run: what resumes computes as what was not stopped.
-        lengths = batches.lengths * config.epochs
-        with compiling_where_it_pays(model.backbone, config.batch_size, lengths):
-            state = run.fit(model, loop, state)
+        loop = _loop(run, model, batches, weights, scorer, monitor, state)
+        state = run.fit(model, loop, state)
         _restore_best(run, model, state)
         if scale is not None:
             scale.undo(model)
         history = state["history"]
+        num_trained = len(train_examples) * len(history[monitor])
         results = run.results(
             state,
             task=task.name,
@@ -142,17 +138,11 @@ def train(
             best_epoch=best_epoch(history[monitor]),
             train_examples=len(train_examples),
             dev_examples={key: len(value) for key, value in dev_examples.items()},
-            examples_per_second=len(train_examples)
-            * len(history[monitor])
-            / state["seconds"],
+            examples_per_second=num_trained / state["seconds"],
             notes=notes,
         )
         if finish is not None:
-
-            def predict(examples):
-                batches = _dev_batches(model, examples, run)
-                return model.predict(batches, verbose=0)[: len(examples)]
-
+            predict = functools.partial(_predict, run, model)
             results["scores"] |= finish(run.folder, train_examples, predict)
         _write(run, model, results, state["training_loss"], monitor)
     return model, results
@@ -184,7 +174,7 @@ def _build(run, task, vocabulary, examples, scale):
     return model, batches, weights
 
 
-def _loop(run, batches, weights, scorer, monitor, state):
+def _loop(run, model, batches, weights, scorer, monitor, state):
     """The epochs of a run, from a state on."""
     config, history = run.config, state["history"]
     steps = len(batches.lengths)
@@ -205,6 +195,11 @@ def _loop(run, batches, weights, scorer, monitor, state):
             "needs": [steps * best_epoch(scores)] if scores else [],
         }
 
+    def scope():
+        # By the whole run: what resumes computes as what was not stopped.
+        lengths = batches.lengths * config.epochs
+        return compiling_where_it_pays(model.backbone, config.batch_size, lengths)
+
     is_one_device = run.strategy.num_replicas_in_sync == 1
     return Loop(
         epochs=config.epochs,
@@ -217,6 +212,7 @@ def _loop(run, batches, weights, scorer, monitor, state):
         checkpoint_every=config.checkpoint_every,
         has_ended=stop_early.is_due,
         class_weight=weights if is_one_device else None,
+        scope=scope,
     )
 
 
@@ -236,7 +232,13 @@ def _targets(model, examples, scale):
     return model.head.as_targets(labels if scale is None else scale.apply(labels))
 
 
-def _dev_batches(model, examples, run):
+def _predict(run, model, examples):
+    """Logits of examples, in their order."""
+    batches = _dev_batches(run, model, examples)
+    return model.predict(batches, verbose=0)[: len(examples)]
+
+
+def _dev_batches(run, model, examples):
     """Batches for `predict`, of which only the last may have rows too many."""
     num_devices = run.strategy.num_replicas_in_sync
     size = 2 * min(run.config.batch_size, len(examples))
