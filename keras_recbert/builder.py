@@ -374,7 +374,7 @@ def _arguments(card, overrides, checkpoint):
     arguments = {**sizes, "name": card.name, **overrides}
     if checkpoint is not None:
         from keras_recbert.convert.warm_start import check_sizes
-        from keras_recbert.layers.common import check_positive
+        from keras_recbert.core.checks import check_positive
 
         # What neither the card nor the caller names is the checkpoint's.
         arguments = {**_open_sizes(checkpoint), **arguments}

@@ -3,7 +3,8 @@
 import dataclasses
 import math
 
-from keras_recbert.mappings import from_mapping, read_yaml
+from keras_recbert.core.checks import check_seed
+from keras_recbert.core.mappings import from_mapping, read_yaml
 from keras_recbert.objectives import read_objectives
 from keras_recbert.own_data_options import check_own_data, table_name
 
@@ -442,16 +443,6 @@ def _divisor_near(number, target):
     divisors = [n for n in range(1, 10 * target + 1) if number % n == 0]
     nearest = min(divisors, key=lambda n: abs(math.log(n / target)))
     return nearest if number <= target or 10 * nearest >= target else target
-
-
-def check_seed(seed):
-    """Checks a seed, for all generators of Keras, TensorFlow and NumPy.
-
-    Raises:
-        ValueError: if it is out of their range.
-    """
-    if not 0 <= seed < 2**32:
-        raise ValueError(f"`seed` must be from 0 to 2**32 - 1. Received: seed={seed}.")
 
 
 def _check(valid, config, name, rule):

@@ -3,8 +3,8 @@
 import dataclasses
 import types
 
+from keras_recbert.core.mappings import from_mapping
 from keras_recbert.core.names import nearest
-from keras_recbert.mappings import from_mapping
 
 UNITS = ("word_piece", "whole_word", "ngram")
 CONCATENATIONS = (None, "cls", "next_sentence")

@@ -3,8 +3,8 @@
 import pathlib
 
 from keras_recbert.benchmark.growth import lines
-from keras_recbert.extras import check_installed
-from keras_recbert.folders import new_file
+from keras_recbert.core.extras import check_installed
+from keras_recbert.core.folders import new_file
 
 
 def check_matplotlib():

@@ -19,8 +19,8 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2
 from keras_recbert.benchmark.comparisons import parse_shape
 from keras_recbert.benchmark.progress import Progress
 from keras_recbert.builder import encoder_arguments
-from keras_recbert.folders import check_file, new_file
-from keras_recbert.layers.common import check_positive
+from keras_recbert.core.checks import check_positive
+from keras_recbert.core.folders import check_file, new_file
 from keras_recbert.models.backbone import RecBertBackbone
 from keras_recbert.ops.implementation import accelerators
 from keras_recbert.tasks.optimizers import AdamW

@@ -7,7 +7,7 @@ import pathlib
 import platform
 
 from keras_recbert.benchmark.environments import PEERS, installed
-from keras_recbert.folders import new_file
+from keras_recbert.core.folders import new_file
 
 MEGABYTE = 1e6
 # What others may take of the processors before it is worth a word. Frameworks that

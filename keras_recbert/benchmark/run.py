@@ -23,8 +23,8 @@ from keras_recbert.benchmark.report import (
     save_text,
 )
 from keras_recbert.benchmark.worker_process import Worker
+from keras_recbert.core.folders import check_place
 from keras_recbert.core.names import nearest
-from keras_recbert.folders import check_place
 from keras_recbert.models.registry import get_card
 
 ROUNDS, QUICK_ROUNDS = 7, 3

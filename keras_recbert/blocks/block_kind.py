@@ -1,7 +1,7 @@
 """What the zoo knows of a kind of encoder block, and which kinds there are."""
 
+from keras_recbert.core.checks import check_positive
 from keras_recbert.core.names import UnknownNameError, check_arguments
-from keras_recbert.layers.common import check_positive
 
 
 class BlockKind:

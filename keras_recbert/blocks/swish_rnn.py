@@ -9,7 +9,7 @@ from keras_recbert.blocks.transformer import (
     attention_weights,
     default_heads,
 )
-from keras_recbert.layers.common import check_positive
+from keras_recbert.core.checks import check_positive
 from keras_recbert.layers.swish_rnn_block import SwishRNNBlock
 
 # sigmoid(4) = 0.982: a memory moves by 1.8 % of the way to its input at each step.

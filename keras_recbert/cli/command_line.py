@@ -26,7 +26,7 @@ from keras_recbert.cli.training import (
 )
 from keras_recbert.cli.zoo import explain, list_models
 from keras_recbert.config import FineTuningConfig, PretrainingConfig
-from keras_recbert.os_errors import in_words, is_of_tensorflow
+from keras_recbert.core.os_errors import in_words, is_of_tensorflow
 
 COMMANDS = {
     "list": list_models,

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
-from keras_recbert.lines import MAX_LINE_BYTES
+from keras_recbert.core.lines import MAX_LINE_BYTES
 
 
 def prepare(
@@ -92,7 +92,7 @@ def vocabulary(
         lowercase: Lower-case the text and strip accents.
         max_line_bytes: The most that is read of a line; longer ones are counted.
     """
-    from keras_recbert.folders import check_file
+    from keras_recbert.core.folders import check_file
     from keras_recbert.text.vocabulary import (
         learn_vocabulary_from_files,
         save_vocabulary,

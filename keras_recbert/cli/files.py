@@ -65,7 +65,7 @@ def convert(
     from keras_recbert.convert.open_checkpoint import is_preset
     from keras_recbert.convert.preset import read_preset
     from keras_recbert.convert.preset_files import FILES as PRESET_FILES
-    from keras_recbert.folders import check_folder
+    from keras_recbert.core.folders import check_folder
 
     files = {"preset": PRESET_FILES, "huggingface": HUGGINGFACE_FILES}[to]
     check_folder(output, files, overwrite)

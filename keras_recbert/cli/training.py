@@ -4,7 +4,8 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from keras_recbert.config import FineTuningConfig, PretrainingConfig, check_seed
+from keras_recbert.config import FineTuningConfig, PretrainingConfig
+from keras_recbert.core.checks import check_seed
 
 
 def quickstart(

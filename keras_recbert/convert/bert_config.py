@@ -1,10 +1,10 @@
 """Reads the JSON that describes a BERT: `config.json`, `bert_config.json`."""
 
-import json
 import pathlib
 import reprlib
 
 from keras_recbert.convert.checkpoint import CheckpointError
+from keras_recbert.core.json_files import read_json
 
 # This package's size: the name in the JSON.
 SIZES = {
@@ -29,7 +29,7 @@ REQUIRED = {
 }
 
 
-def read_json(path):
+def read_object(path):
     """A JSON file as a dict.
 
     Raises:
@@ -37,7 +37,7 @@ def read_json(path):
     """
     path = pathlib.Path(path)
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = read_json(path)
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is not valid JSON: {error}.") from error
     if not isinstance(value, dict):
@@ -66,7 +66,7 @@ def read_bert_config(path):
             f"{path} is missing. It says the sizes of the encoder; get it from where "
             "the weights come from."
         )
-    config = read_json(path)
+    config = read_object(path)
     return read_sizes(config, SIZES, REQUIRED, f"{path}: ")
 
 

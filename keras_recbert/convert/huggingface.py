@@ -1,12 +1,11 @@
 """Hugging Face folders: `config.json`, safetensors, vocabulary."""
 
 import itertools
-import json
 import pathlib
 import reprlib
 import warnings
 
-from keras_recbert.convert.bert_config import SIZES, read_bert_config, read_json
+from keras_recbert.convert.bert_config import SIZES, read_bert_config, read_object
 from keras_recbert.convert.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -21,7 +20,8 @@ from keras_recbert.convert.safetensors_files import (
     write_tensors,
 )
 from keras_recbert.convert.whole_vocabulary import check_equal, check_whole
-from keras_recbert.folders import write_folder
+from keras_recbert.core.folders import write_folder
+from keras_recbert.core.json_files import write_json
 from keras_recbert.models.encoder_names import POOLER
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -85,7 +85,7 @@ def read_huggingface(folder):
         origins=bert_origins(names, sizes, shapes, str(folder / "config.json")),
         optional=POOLER,
         head=read_head(
-            read_json(folder / "config.json"),
+            read_object(folder / "config.json"),
             shapes,
             sizes["hidden_dim"],
             f"{folder / 'config.json'}: ",
@@ -100,7 +100,7 @@ def _tensor_files(folder):
         shapes = tensor_shapes(folder / WEIGHTS)
         return dict.fromkeys(shapes, folder / WEIGHTS), shapes
     index = folder / INDEX
-    files = read_json(index).get("weight_map")
+    files = read_object(index).get("weight_map")
     if not isinstance(files, dict) or not files:
         raise CheckpointError(f"{index} has no weight_map from tensors to files.")
     shards = sorted(set(map(str, files.values())))
@@ -151,12 +151,12 @@ def _read_tokenizer(folder, rows):
     config, vocabulary, normalizer = {}, None, {}
     file = folder / "tokenizer_config.json"
     if file.is_file():
-        config = read_json(file)
+        config = read_object(file)
         for key, valid in TOKENIZER_CONFIG.items():
             _check_tokenizer(file, key, config.get(key), valid)
     file = folder / "tokenizer.json"
     if file.is_file():
-        tokenizer = read_json(file)
+        tokenizer = read_object(file)
         for (part, key), valid in TOKENIZER.items():
             held = tokenizer.get(part)
             held = {} if held is None else held
@@ -171,7 +171,7 @@ def _read_tokenizer(folder, rows):
             check_equal(vocabulary, whole, plain, file)
         else:
             added = folder / "added_tokens.json"
-            num_added = len(read_json(added)) if added.is_file() else 0
+            num_added = len(read_object(added)) if added.is_file() else 0
             config_file = str(folder / "config.json")
             check_whole(vocabulary, rows, plain, config_file, num_added)
     lowercase = config.get("do_lower_case", normalizer.get("lowercase"))
@@ -267,7 +267,7 @@ def write_huggingface(encoder, folder, preprocessor=None, overwrite=False, model
         write_tensors(tensors, target / WEIGHTS, metadata={"format": "pt"})
         if preprocessor is not None:
             _write_tokenizer(preprocessor, sizes["vocabulary_size"], target)
-        _write_json(target / "config.json", config)
+        write_json(target / "config.json", config)
     if preprocessor is None:
         warnings.warn(
             f"{folder} has no tokenizer, as the model was built without a vocabulary. "
@@ -288,7 +288,7 @@ def _write_tokenizer(preprocessor, rows, folder):
     unused = (piece for piece in unused if piece not in known)
     padding = itertools.islice(unused, rows - tokenizer.vocabulary_size)
     save_vocabulary([*tokenizer.vocabulary, *padding], folder / "vocab.txt")
-    _write_json(
+    write_json(
         folder / "tokenizer_config.json",
         {
             "tokenizer_class": "BertTokenizer",
@@ -303,7 +303,3 @@ def _write_tokenizer(preprocessor, rows, folder):
             "mask_token": "[MASK]",
         },
     )
-
-
-def _write_json(path, value):
-    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")

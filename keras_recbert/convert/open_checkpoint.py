@@ -3,7 +3,7 @@
 import pathlib
 import shlex
 
-from keras_recbert.convert.bert_config import read_json
+from keras_recbert.convert.bert_config import read_object
 from keras_recbert.convert.checkpoint import CheckpointError
 from keras_recbert.convert.huggingface import INDEX, WEIGHTS, read_huggingface
 from keras_recbert.convert.preset_files import CARD, CONFIG
@@ -94,7 +94,7 @@ def is_preset(path):
     if (path / CARD).is_file():
         return True
     config = path / CONFIG
-    return config.is_file() and "format_version" in read_json(config)
+    return config.is_file() and "format_version" in read_object(config)
 
 
 def _tensorflow_prefix(folder):

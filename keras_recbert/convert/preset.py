@@ -17,12 +17,10 @@ from keras_recbert.convert.preset_files import (
     VOCABULARY,
     WEIGHTS,
     check_config,
-    checksum_of,
     checksum_of_card,
     read_card,
     read_config,
     size_of,
-    to_json,
 )
 from keras_recbert.convert.preset_weights import (
     check_tensors,
@@ -30,8 +28,9 @@ from keras_recbert.convert.preset_weights import (
     weights_by_name,
 )
 from keras_recbert.convert.safetensors_files import write_tensors
+from keras_recbert.core.folders import check_folder, write_folder
+from keras_recbert.core.json_files import file_sha256, to_json
 from keras_recbert.core.names import UnknownNameError
-from keras_recbert.folders import check_folder, write_folder
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +116,7 @@ def write_preset(
         (folder / CONFIG).write_text(to_json(config), encoding="utf-8")
         write_tensors(tensors, folder / WEIGHTS)
         card["files"] = {
-            file.name: {"bytes": size_of(file), "sha256": checksum_of(file)}
+            file.name: {"bytes": size_of(file), "sha256": file_sha256(file)}
             for file in sorted(folder.iterdir())
         }
         card["sha256"] = checksum_of_card(card)

@@ -4,10 +4,9 @@ import hashlib
 import json
 import reprlib
 
-import numpy as np
-
-from keras_recbert.convert.bert_config import read_json
+from keras_recbert.convert.bert_config import read_object
 from keras_recbert.convert.checkpoint import CheckpointError
+from keras_recbert.core.json_files import file_sha256
 
 FORMAT_VERSION = 2
 CARD, CONFIG = "card.json", "config.json"
@@ -50,7 +49,7 @@ def read_card(directory):
             f"There is no preset at {directory}: {file} is missing. "
             "`model.save_preset(directory)` writes a preset."
         )
-    card = read_json(file)
+    card = read_object(file)
     _check_version(file, card)
     _check_keys(file, "", card, CARD_KEYS)
     if card["sha256"] != checksum_of_card(card):
@@ -75,7 +74,7 @@ def read_config(directory):
     Raises:
         CheckpointError: if it has another form.
     """
-    config = read_json(directory / CONFIG)
+    config = read_object(directory / CONFIG)
     check_config(directory / CONFIG, config)
     return config
 
@@ -89,7 +88,7 @@ def _check_files(directory, files):
         if not file.is_file():
             raise CheckpointError(f"{file} is missing, which {CARD} names. {AGAIN}")
         # The size first: it finds a cut file without reading it.
-        for what, measure in (("bytes", size_of), ("sha256", checksum_of)):
+        for what, measure in (("bytes", size_of), ("sha256", file_sha256)):
             found, expected = measure(file), files[name][what]
             if found != expected:
                 raise CheckpointError(
@@ -179,29 +178,9 @@ def _check_keys(file, where, value, needed, optional=()):
         )
 
 
-def to_json(value):
-    """JSON of finite numbers; NumPy's scalars become plain ones."""
-
-    def plain(value):
-        if isinstance(value, np.generic):
-            return value.item()
-        raise TypeError(
-            f"{reprlib.repr(value)} of type {type(value).__name__} is no JSON"
-        )
-
-    # Escaped, so that no encoding and no editor changes a character.
-    return json.dumps(value, indent=2, allow_nan=False, default=plain) + "\n"
-
-
 def size_of(file):
     """Size of a file in bytes."""
     return file.stat().st_size
-
-
-def checksum_of(file):
-    """sha256 checksum of a file, as hexadecimal digits."""
-    with open(file, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def checksum_of_card(card):

@@ -8,6 +8,7 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
+from keras_recbert.core.json_files import file_sha256
 from keras_recbert.text.vocabulary import load_vocabulary
 
 FORMAT_VERSION = 1
@@ -82,7 +83,7 @@ def load_corpus(folder, check=True):
     for shard in description["shards"]:
         path = folder / shard["name"]
         filled = _read_shard(path, shard, len(vocabulary), arrays, filled)
-        if check and _sha256(path) != shard["sha256"]:
+        if check and file_sha256(path) != shard["sha256"]:
             raise ValueError(
                 f"{path} is not the shard that {DESCRIPTION} describes: its SHA-256 "
                 "sum differs. Copy the folder again, or prepare it again."
@@ -155,7 +156,7 @@ def _read_description(folder):
 def _read_vocabulary(folder, description):
     path = folder / VOCABULARY
     vocabulary = load_vocabulary(path)
-    if _sha256(path) != description["vocabulary"]["sha256"]:
+    if file_sha256(path) != description["vocabulary"]["sha256"]:
         raise ValueError(
             f"{path} is not the vocabulary that the corpus was cut with: its SHA-256 "
             f"sum is not the one in {DESCRIPTION}. Copy the folder again."
@@ -251,8 +252,3 @@ def _count_good_records(path):
     except tf.errors.DataLossError:
         pass  # the one that is being reported
     return count
-
-
-def _sha256(path):
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -14,7 +14,7 @@ import sys
 import typing
 import zlib
 
-from keras_recbert.lines import MAX_LINE_BYTES, read_lines, skip_line
+from keras_recbert.core.lines import MAX_LINE_BYTES, read_lines, skip_line
 
 # A word of more than 100 characters, which is what BERT's tokenizer calls [UNK]:
 # no text can name a special token.

@@ -1,7 +1,7 @@
 """Documents from TensorFlow Datasets."""
 
+from keras_recbert.core.extras import check_installed
 from keras_recbert.data.documents import Document, DocumentError
-from keras_recbert.extras import check_installed
 
 
 def load_builder(path, reading):

@@ -9,6 +9,11 @@ import shlex
 import shutil
 import time
 
+from keras_recbert.core.checks import check_integer
+from keras_recbert.core.extras import check_installed
+from keras_recbert.core.folders import check_folder, write_folder
+from keras_recbert.core.checks import check_integer
+from keras_recbert.core.lines import MAX_LINE_BYTES, 
 from keras_recbert.data.corpus import DESCRIPTION, FORMAT_VERSION, VOCABULARY
 from keras_recbert.data.documents import (
     UNKNOWN_WORD,
@@ -17,9 +22,6 @@ from keras_recbert.data.documents import (
 )
 from keras_recbert.data.prepare_progress import quiet, watch
 from keras_recbert.data.prepare_sources import check_sources, divide, find_sources
-from keras_recbert.extras import check_installed
-from keras_recbert.folders import check_folder, write_folder
-from keras_recbert.lines import MAX_LINE_BYTES, check_max_line_bytes
 from keras_recbert.text.vocabulary import (
     check_vocabulary,
     learn_vocabulary,
@@ -110,9 +112,9 @@ def prepare(
                 f"`{name}` must be {' or '.join(choices[name])}. Received: {value!r}."
             )
     # A worker has a file open for each.
-    _check_number("num_shards", num_shards, 512)
-    _check_number("num_workers", num_workers, 1_000)
-    check_max_line_bytes(max_line_bytes)
+    check_integer(most=512, num_shards=num_shards)
+    check_integer(most=1_000, num_workers=num_workers)
+    check_integer(max_line_bytes=max_line_bytes)
     if isinstance(beam_options, str):
         try:
             beam_options = shlex.split(beam_options)
@@ -207,13 +209,6 @@ def prepare(
         text = json.dumps(description, indent=2)  # names may be no UTF-8
         (folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
     return description
-
-
-def _check_number(name, value, most):
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise ValueError(
-            f"`{name}` must be an integer from 1 to {most}. Received: {value!r}."
-        )
 
 
 def _corpus_files(folder):

@@ -30,10 +30,10 @@ from apache_beam.options.pipeline_options import (
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
+from keras_recbert.core.os_errors import in_words
 from keras_recbert.data.documents import DocumentError, Reading, read_documents
 from keras_recbert.data.prepare_progress import quiet
 from keras_recbert.data.prepare_tokens import DocumentTokenizer, to_record
-from keras_recbert.os_errors import in_words
 
 _NAMESPACE = "recbert"
 _CHARACTERS_PER_BATCH = 1 << 20

@@ -1,11 +1,12 @@
 """What `recbert prepare` says while it works."""
 
 import contextlib
-import json
 import logging
 import sys
 import threading
 import time
+
+from keras_recbert.core.json_files import read_json
 
 
 @contextlib.contextmanager
@@ -48,10 +49,7 @@ def quiet():
 def _show(folder, num_items, stream, finished):
     start = time.monotonic()
     while not finished.wait(0.5):
-        counts = [
-            json.loads(path.read_text("utf-8"))
-            for path in folder.glob("progress-*.json")
-        ]
+        counts = [read_json(path) for path in folder.glob("progress-*.json")]
         tokens = sum(count["tokens"] for count in counts)
         line = (
             f"{sum(count['documents'] for count in counts):,} documents, "

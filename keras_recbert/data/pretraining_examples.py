@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import tensorflow as tf
 
+from keras_recbert.core.checks import check_integer
 from keras_recbert.data.corpus_windows import CorpusWindows
 from keras_recbert.objectives import Objectives
 from keras_recbert.text.bigram_shift import shift_bigrams
@@ -151,16 +152,16 @@ class PretrainingExamples:
         Raises:
             ValueError: if an argument is not valid.
         """
-        check_count("batch_size", batch_size, 1)
-        check_count("first_step", first_step, 0)
-        check_count("micro_batches", micro_batches, 1)
+        check_integer(1, batch_size=batch_size)
+        check_integer(0, first_step=first_step)
+        check_integer(1, micro_batches=micro_batches)
         if batch_size % micro_batches:
             raise ValueError(
                 "`batch_size` must be a multiple of `micro_batches`. Received: "
                 f"batch_size={batch_size}, micro_batches={micro_batches}."
             )
         if num_steps is not None:
-            check_count("num_steps", num_steps, 0)
+            check_integer(0, num_steps=num_steps)
 
         def make(step):
             places = step * batch_size + tf.range(batch_size, dtype=tf.int64)
@@ -207,8 +208,8 @@ class PretrainingExamples:
         Raises:
             ValueError: if an argument is not valid.
         """
-        check_count("batch_size", batch_size, 1)
-        check_count("num_examples", num_examples, 1)
+        check_integer(1, batch_size=batch_size)
+        check_integer(1, num_examples=num_examples)
         number = min(num_examples, self.num_examples)
 
         def make(first):
@@ -415,8 +416,8 @@ def _check(corpus, objectives, sequence_length, seed):
             "`objectives` must be Objectives. Received: "
             f"{objectives!r}. Try read_objectives({{'masked_lm': {{}}}})."
         )
-    check_count("sequence_length", sequence_length, MIN_SEQUENCE_LENGTH)
-    check_count("seed", seed, 0)
+    check_integer(MIN_SEQUENCE_LENGTH, sequence_length=sequence_length)
+    check_integer(0, seed=seed)
     if not len(corpus.token_ids):
         raise ValueError(
             f"The corpus {corpus.path} is empty: it holds no word pieces. Prepare it "
@@ -430,14 +431,4 @@ def _check(corpus, objectives, sequence_length, seed):
             f"masked_lm needs [MASK], which the vocabulary of {corpus.path} lacks. "
             "Add it as a piece of its own and prepare the corpus with that vocabulary, "
             "or train on causal_lm, which needs no [MASK]."
-        )
-
-
-def check_count(name, value, least):
-    """Raises `ValueError` for an argument that is no integer of at least `least`."""
-    is_integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not is_integer or value < least:
-        raise ValueError(
-            f"`{name}` must be an integer of at least {least}. "
-            f"Received: {name}={value!r}."
         )

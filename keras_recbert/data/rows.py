@@ -11,8 +11,8 @@ import lzma
 import pathlib
 import zlib
 
-from keras_recbert.extras import check_installed
-from keras_recbert.lines import MAX_LINE_BYTES
+from keras_recbert.core.extras import check_installed
+from keras_recbert.core.lines import MAX_LINE_BYTES
 
 COMPRESSIONS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 SEPARATED = (".csv", ".tsv")

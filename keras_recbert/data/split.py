@@ -4,8 +4,8 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
+from keras_recbert.core.extras import check_installed
 from keras_recbert.data.examples import Examples, texts_in
-from keras_recbert.extras import check_installed
 
 
 def group_fields(

@@ -5,6 +5,7 @@ import os
 import re
 from dataclasses import dataclass
 
+from keras_recbert.core.extras import check_installed
 from keras_recbert.data.rows import (
     JSON_LINES,
     PARQUET,
@@ -14,7 +15,6 @@ from keras_recbert.data.rows import (
     as_text,
     not_decoded,
 )
-from keras_recbert.extras import check_installed
 
 FALLBACK = "cp1252"  # Windows-1252, which has the printable characters of Latin-1
 _INDEX = re.compile(r"__index_level_\d+__")  # where pandas writes numbers of rows

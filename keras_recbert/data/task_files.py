@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
+from keras_recbert.core.extras import check_installed
 from keras_recbert.data.examples import Examples
 from keras_recbert.data.split import group_fields, split_examples
 from keras_recbert.data.task_labels import check_examples
 from keras_recbert.data.task_spec import TaskSpec, get_task, list_tasks
-from keras_recbert.extras import check_installed
 
 SHOWN = 20  # names of files in a message
 

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from keras_recbert.data.examples import Examples
-from keras_recbert.lines import (
+from keras_recbert.core.checks import check_integer
+from keras_recbert.core.lines import (
     MAX_LINE_BYTES,
-    check_max_line_bytes,
     decode_line,
     read_lines,
 )
+from keras_recbert.data.examples import Examples
 
 
 @dataclasses.dataclass(frozen=True)
@@ -226,7 +226,7 @@ def _read_lines(path, max_line_bytes) -> list[str | None]:
 
     A stray quote or a lost line feed makes a row of what is not one, so it is not cut.
     """
-    check_max_line_bytes(max_line_bytes)
+    check_integer(max_line_bytes=max_line_bytes)
     opener = gzip.open if os.fspath(path).endswith(".gz") else open
     lines, num_bytes = [], 0
     try:

@@ -4,8 +4,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_recbert.core.checks import check_positive
 from keras_recbert.heads.head import Head, check_labels, register_head
-from keras_recbert.layers.common import check_positive
 
 
 @register_head

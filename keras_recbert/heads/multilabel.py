@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_recbert.extras import check_installed
+from keras_recbert.core.extras import check_installed
 from keras_recbert.heads.head import Head, check_labels, register_head
 
 METRICS = ("micro_f1", "macro_f1", "accuracy")

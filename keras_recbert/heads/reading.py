@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from keras_recbert.layers.common import check_positive
+from keras_recbert.core.checks import check_positive
 from keras_recbert.layers.mean_pooling import MeanPooling
 
 POOLINGS = ("mean", "first")

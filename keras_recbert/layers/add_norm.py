@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
+from keras_recbert.core.checks import check_rate
 from keras_recbert.layers.checked_layer import CheckedLayer
-from keras_recbert.layers.common import check_rate
 from keras_recbert.layers.explain_row import chosen_row
 from keras_recbert.ops.add_norm import add_norm
 from keras_recbert.ops.dropout import keep_mask

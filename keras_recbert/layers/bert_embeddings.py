@@ -3,8 +3,9 @@
 import keras
 from keras import ops
 
+from keras_recbert.core.checks import check_positive, check_rate
 from keras_recbert.layers.checked_layer import ROWS, CheckedLayer
-from keras_recbert.layers.common import bert_initializer, check_positive, check_rate
+from keras_recbert.layers.common import bert_initializer
 from keras_recbert.layers.dropout import Dropout
 from keras_recbert.layers.explain_row import NOTHING, chosen_row, training_row
 from keras_recbert.ops.implementation import check_implementation

@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
+from keras_recbert.core.checks import check_positive
 from keras_recbert.layers.checked_layer import CheckedLayer
-from keras_recbert.layers.common import check_positive
 from keras_recbert.layers.explain_row import chosen_row
 from keras_recbert.ops.bidirectional_lstm import bidirectional_lstm
 from keras_recbert.ops.implementation import check_implementation, choose

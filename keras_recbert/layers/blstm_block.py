@@ -2,10 +2,11 @@
 
 import keras
 
+from keras_recbert.core.checks import check_positive, check_rate
 from keras_recbert.layers.add_norm import AddNorm
 from keras_recbert.layers.bidirectional_lstm import BidirectionalLSTM
 from keras_recbert.layers.checked_layer import CheckedLayer
-from keras_recbert.layers.common import bert_initializer, check_positive, check_rate
+from keras_recbert.layers.common import bert_initializer
 from keras_recbert.layers.dense import Dense
 
 

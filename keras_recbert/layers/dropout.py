@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
+from keras_recbert.core.checks import check_rate
 from keras_recbert.layers.checked_layer import CheckedLayer
-from keras_recbert.layers.common import check_rate
 from keras_recbert.ops.dropout import drop, keep_mask
 from keras_recbert.ops.implementation import check_implementation, use_xla
 

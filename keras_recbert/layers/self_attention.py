@@ -4,8 +4,9 @@ import keras
 import tensorflow as tf
 from keras import ops
 
+from keras_recbert.core.checks import check_positive, check_rate
 from keras_recbert.layers.checked_layer import CheckedLayer
-from keras_recbert.layers.common import bert_initializer, check_positive, check_rate
+from keras_recbert.layers.common import bert_initializer
 from keras_recbert.layers.dense import Dense
 from keras_recbert.layers.explain_row import chosen_row, training_row
 from keras_recbert.ops.attend import attend

@@ -2,8 +2,9 @@
 
 import keras
 
+from keras_recbert.core.checks import check_positive
 from keras_recbert.layers.checked_layer import CheckedLayer
-from keras_recbert.layers.common import bert_initializer, check_positive
+from keras_recbert.layers.common import bert_initializer
 from keras_recbert.layers.dense import Dense
 from keras_recbert.layers.explain_row import chosen_row
 from keras_recbert.ops.implementation import check_implementation, choose

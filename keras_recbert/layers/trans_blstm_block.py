@@ -2,8 +2,9 @@
 
 import keras
 
+from keras_recbert.core.checks import check_positive
 from keras_recbert.layers.bidirectional_lstm import BidirectionalLSTM
-from keras_recbert.layers.common import bert_initializer, check_positive
+from keras_recbert.layers.common import bert_initializer
 from keras_recbert.layers.dense import Dense
 from keras_recbert.layers.transformer_block import TransformerBlock
 

@@ -2,9 +2,9 @@
 
 import keras
 
+from keras_recbert.core.checks import check_rate
 from keras_recbert.layers.add_norm import AddNorm
 from keras_recbert.layers.checked_layer import CheckedLayer
-from keras_recbert.layers.common import check_rate
 from keras_recbert.layers.feed_forward import FeedForward
 from keras_recbert.layers.self_attention import SelfAttention
 from keras_recbert.ops.implementation import check_implementation

@@ -4,8 +4,9 @@ import keras
 from keras import ops
 
 from keras_recbert.blocks import get_block, list_blocks
+from keras_recbert.core.checks import check_positive, check_rate
 from keras_recbert.layers.bert_embeddings import BertEmbeddings
-from keras_recbert.layers.common import bert_initializer, check_positive, check_rate
+from keras_recbert.layers.common import bert_initializer
 from keras_recbert.models.encoder import Encoder, register_encoder
 from keras_recbert.models.encoder_names import NEXT_SENTENCE
 from keras_recbert.models.gradient_checkpointing import checkpoint_gradients

@@ -67,14 +67,7 @@ def predict_file(
             what was begun was made from something else; naming file and line.
         OSError: if the output cannot be written, such as where the disk is full.
     """
-    if (
-        isinstance(batch_size, bool)
-        or not isinstance(batch_size, int)
-        or batch_size < 1
-    ):
-        raise ValueError(
-            f"`batch_size` must be an integer of at least 1. Received: {batch_size!r}."
-        )
+    check_integer(batch_size=batch_size)
     source = TableRows(input_path, encoding)
     encoder = _encoder(output_path)
     check_output(output_path, overwrite)

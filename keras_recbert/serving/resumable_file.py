@@ -6,8 +6,9 @@ import json
 import os
 import pathlib
 
-from keras_recbert.folders import check_file, new_file
-from keras_recbert.os_errors import naming
+from keras_recbert.core.folders import check_file, new_file
+from keras_recbert.core.json_files import read_json
+from keras_recbert.core.os_errors import naming
 
 
 class ResumableFile:
@@ -124,7 +125,7 @@ def _read_state(path, state_path, file, made_from, overwrite):
     """What is done already; nothing, if no step was finished."""
     nothing = {"num_rows": 0, "num_bytes": 0}
     try:
-        state = json.loads(state_path.read_text(encoding="utf-8"))
+        state = read_json(state_path)
     except (FileNotFoundError, json.JSONDecodeError):
         return nothing
     if os.fstat(file.fileno()).st_size < state["num_bytes"]:

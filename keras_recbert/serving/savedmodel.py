@@ -9,9 +9,9 @@ import keras
 import tensorflow as tf
 from google.protobuf import message
 
-from keras_recbert.folders import check_folder, write_folder
+from keras_recbert.core.folders import check_folder, write_folder
+from keras_recbert.core.os_errors import naming
 from keras_recbert.ops.implementation import portable_graphs
-from keras_recbert.os_errors import naming
 
 MARKER = "saved_model.pb"
 # What TensorFlow writes beside it.

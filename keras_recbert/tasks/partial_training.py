@@ -2,7 +2,7 @@
 
 from numbers import Integral, Real
 
-from keras_recbert.layers.common import check_positive
+from keras_recbert.core.checks import check_positive
 
 FREEZABLE = ("embeddings", "encoder")
 

@@ -1,7 +1,7 @@
 """What a pre-training needs of its encoder, and what it leaves noted there."""
 
+from keras_recbert.core.checks import check_positive
 from keras_recbert.heads.reading import Reading, check_concatenation
-from keras_recbert.layers.common import check_positive
 from keras_recbert.objectives import Objectives, read_objectives
 
 

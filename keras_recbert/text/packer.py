@@ -7,6 +7,7 @@ import threading
 import keras
 import tensorflow as tf
 
+from keras_recbert.core.checks import check_integer
 from keras_recbert.text.string_tensor import to_string_tensor
 from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
 
@@ -64,9 +65,10 @@ class Packer(keras.layers.Layer):
                 "`tokenizer` must be a WordPieceTokenizer. Received: "
                 f"{tokenizer!r}. Try WordPieceTokenizer('vocab.txt')."
             )
-        _check_length("max_sequence_length", max_sequence_length)
+        # [CLS], one token, [SEP]
+        check_integer(3, max_sequence_length=max_sequence_length)
         if sequence_length is not None:
-            _check_length("sequence_length", sequence_length)
+            check_integer(3, sequence_length=sequence_length)
             if sequence_length > max_sequence_length:
                 raise ValueError(
                     "`sequence_length` must not exceed `max_sequence_length`. "
@@ -244,11 +246,3 @@ def register_packer(cls):
         )
     PACKERS[cls.__name__] = cls
     return cls
-
-
-def _check_length(name, length):
-    if not isinstance(length, int) or length < 3:
-        raise ValueError(
-            f"`{name}` must be an integer of at least 3: [CLS], one token, [SEP]. "
-            f"Received: {name}={length!r}."
-        )

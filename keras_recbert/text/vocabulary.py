@@ -3,10 +3,10 @@
 import collections
 import os
 
-from keras_recbert.folders import new_file
-from keras_recbert.lines import (
+from keras_recbert.core.checks import check_integer
+from keras_recbert.core.folders import new_file
+from keras_recbert.core.lines import (
     MAX_LINE_BYTES,
-    check_max_line_bytes,
     decode_line,
     read_lines,
 )
@@ -269,7 +269,7 @@ def learn_vocabulary_from_files(
     for path in paths:
         if not os.path.isfile(path):
             raise FileNotFoundError(f"No text file at {path}.")
-    check_max_line_bytes(max_line_bytes)
+    check_integer(max_line_bytes=max_line_bytes)
     cut = []
     texts = _texts_of_files(paths, max_line_bytes, cut)
     vocabulary = learn_vocabulary(texts, vocabulary_size, **kwargs)

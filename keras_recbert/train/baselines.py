@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from keras_recbert.extras import check_installed
+from keras_recbert.core.extras import check_installed
 
 # Two word characters in a row: what scikit-learn counts as a word.
 _WORD = re.compile(r"\w\w")

@@ -7,7 +7,7 @@ import time
 import keras
 import numpy as np
 
-from keras_recbert.folders import new_file
+from keras_recbert.core.folders import new_file
 
 
 class TrainingClock(keras.callbacks.Callback):

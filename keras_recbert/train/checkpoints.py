@@ -9,8 +9,9 @@ import shutil
 
 import tensorflow as tf
 
-from keras_recbert.folders import remove_unfinished, write_folder
-from keras_recbert.os_errors import error_number, in_words
+from keras_recbert.core.folders import remove_unfinished, write_folder
+from keras_recbert.core.json_files import read_json
+from keras_recbert.core.os_errors import error_number, in_words
 
 _STATE, _VARIABLES = "state.json", "variables"
 _INDEX = f"{_VARIABLES}.index"
@@ -210,7 +211,7 @@ class Checkpoints:
 
     def _state(self, step):
         folder = self._path(step)
-        held = json.loads((folder / _STATE).read_text(encoding="utf-8"))
+        held = read_json(folder / _STATE)
         found = _checksum(step, held["state"], (folder / _INDEX).read_bytes())
         if found != held["sha256"]:
             raise ValueError(

@@ -1,10 +1,10 @@
 """Registered tasks and tables of a user: from a recipe to scores."""
 
 from keras_recbert.builder import check_weights, encoder_arguments
+from keras_recbert.core.extras import check_installed
 from keras_recbert.core.names import check_arguments, nearest
 from keras_recbert.data.task_files import load_splits, load_tfds
 from keras_recbert.data.task_spec import get_task
-from keras_recbert.extras import check_installed
 from keras_recbert.heads import get_head
 from keras_recbert.metrics.glue import (
     CLASSIFICATION_METRICS,

@@ -4,13 +4,13 @@ import dataclasses
 import pathlib
 
 from keras_recbert.config import FineTuningConfig, read_recipe
-from keras_recbert.extras import check_installed
-from keras_recbert.folders import check_place, locked_folder, new_file
+from keras_recbert.core.extras import check_installed
+from keras_recbert.core.folders import check_place, locked_folder, new_file
 from keras_recbert.train.table_runs import (
     check_different,
     finished,
     markdown_table,
-    read_json,
+    read_result,
     refuse_other_options,
     run_each,
     spread,
@@ -108,7 +108,7 @@ def _finished(configs, folder):
     """dict of the name of a run to its results, of `results.json` and the folders."""
     found = {}
     if (folder / RESULTS).is_file():
-        found = {one["run"]: one for one in read_json(folder / RESULTS)}
+        found = {one["run"]: one for one in read_result(folder / RESULTS)}
         for run in (run for run in configs if run in found):
             own = dataclasses.asdict(configs[run]) | found[run]["config"]
             changed = configs[run].changes(own)
@@ -121,7 +121,7 @@ def _finished(configs, folder):
 
 
 def _report(folder, configs):
-    from keras_recbert.train.run_facts import write_json
+    from keras_recbert.core.json_files import write_json
 
     results = list(_finished(configs, folder).values())
     write_json(folder / RESULTS, results)

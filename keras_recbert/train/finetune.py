@@ -4,7 +4,7 @@ import inspect
 import os
 
 from keras_recbert.config import FineTuningConfig
-from keras_recbert.mappings import from_mapping
+from keras_recbert.core.mappings import from_mapping
 
 
 def finetune(**options):

@@ -1,7 +1,7 @@
 """Draws the losses and scores of a fine-tuning run."""
 
-from keras_recbert.extras import check_installed
-from keras_recbert.folders import new_file
+from keras_recbert.core.extras import check_installed
+from keras_recbert.core.folders import new_file
 from keras_recbert.train.curve_axes import fit_axes
 
 

@@ -4,7 +4,7 @@ import pathlib
 
 import numpy as np
 
-from keras_recbert.extras import check_installed
+from keras_recbert.core.extras import check_installed
 from keras_recbert.train.report_tables import escape, markdown_table, write_text
 
 

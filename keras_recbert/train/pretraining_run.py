@@ -3,9 +3,9 @@
 import numpy as np
 
 import keras_recbert
+from keras_recbert.core.extras import check_installed
 from keras_recbert.data.corpus import load_corpus
 from keras_recbert.data.pretraining_examples import PretrainingExamples
-from keras_recbert.extras import check_installed
 from keras_recbert.models.memory_estimate import check_step
 from keras_recbert.objectives import read_objectives
 from keras_recbert.tasks.pretraining_optimizer import pretraining_optimizer

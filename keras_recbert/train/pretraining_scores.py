@@ -3,13 +3,12 @@
 import pathlib
 import sys
 
-from keras_recbert.config import check_seed
 from keras_recbert.convert.load_keras import load_model
+from keras_recbert.core.checks import check_integer, check_seed
 from keras_recbert.data.corpus import corpus_sha256, load_corpus
 from keras_recbert.data.pretraining_examples import (
     MIN_SEQUENCE_LENGTH,
     PretrainingExamples,
-    check_count,
 )
 from keras_recbert.tasks.pretrainer import Pretrainer
 from keras_recbert.train.pretraining_callbacks import evaluate
@@ -46,10 +45,10 @@ def score_pretrained(
     """
     check_seed(seed)
     if sequence_length is not None:
-        check_count("sequence_length", sequence_length, MIN_SEQUENCE_LENGTH)
+        check_integer(MIN_SEQUENCE_LENGTH, sequence_length=sequence_length)
     if num_examples is not None:
-        check_count("num_examples", num_examples, 1)
-    check_count("batch_size", batch_size, 1)
+        check_integer(1, num_examples=num_examples)
+    check_integer(1, batch_size=batch_size)
     for folder in corpora.values():
         corpus_sha256(folder)  # raises where there is none
     if pathlib.Path(path).is_dir():

@@ -8,8 +8,8 @@ import statistics
 import numpy as np
 
 from keras_recbert.config import PretrainingConfig, read_recipe
-from keras_recbert.extras import check_installed
-from keras_recbert.folders import check_place, locked_folder, new_file
+from keras_recbert.core.extras import check_installed
+from keras_recbert.core.folders import check_place, locked_folder, new_file
 from keras_recbert.train.pretraining_curves import (
     save_pretraining_curves,
     training_seconds,
@@ -18,7 +18,7 @@ from keras_recbert.train.table_runs import (
     check_different,
     finished,
     markdown_table,
-    read_json,
+    read_result,
     refuse_other_options,
     run_each,
     spread,
@@ -136,8 +136,8 @@ def _score(run, test):
     """Scores a finished run on whole corpora and keeps what it scored."""
     import keras
 
+    from keras_recbert.core.json_files import write_json
     from keras_recbert.train.pretraining_scores import score_pretrained
-    from keras_recbert.train.run_facts import write_json
 
     scores = score_pretrained(run / "model.keras", test)
     keras.backend.clear_session()
@@ -150,7 +150,7 @@ def _test_scores(run, test):
     path = run / "test_scores.json"
     if not path.is_file():
         return None
-    kept = read_json(path)
+    kept = read_result(path)
     scores = kept.pop("scores", None)
     return scores if kept == _what_is_scored(run, test) else None
 

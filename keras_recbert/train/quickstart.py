@@ -5,10 +5,10 @@ import sys
 import time
 
 from keras_recbert.config import FineTuningConfig
+from keras_recbert.core.extras import check_installed
 from keras_recbert.data.examples import Examples
 from keras_recbert.data.python_docs import load_python_docs
 from keras_recbert.data.task_spec import TaskSpec
-from keras_recbert.extras import check_installed
 from keras_recbert.models.registry import get_card
 from keras_recbert.serving.answers import format_answers
 from keras_recbert.serving.clean_process import ask_in_clean_process

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from keras_recbert.core.extras import check_installed
+from keras_recbert.core.folders import check_place
 from keras_recbert.data.examples import Examples, texts_in
-from keras_recbert.extras import check_installed
-from keras_recbert.folders import check_place
 from keras_recbert.metrics.calibration import (
     NUM_BINS,
     expected_calibration_error,

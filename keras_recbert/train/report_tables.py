@@ -3,7 +3,7 @@
 import csv
 import re
 
-from keras_recbert.folders import new_file
+from keras_recbert.core.folders import new_file
 
 TEXT_LENGTH = 200  # characters of a text in a table of Markdown
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~&$#])")

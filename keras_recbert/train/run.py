@@ -27,12 +27,13 @@ from collections.abc import Callable
 import keras
 import tensorflow as tf
 
-from keras_recbert.folders import (
+from keras_recbert.core.folders import (
     check_place,
     locked_folder,
     new_file,
     remove_unfinished,
 )
+from keras_recbert.core.json_files import write_json
 from keras_recbert.train.callbacks import EpochLogs, EpochSeeds, TrainingClock
 from keras_recbert.train.checkpoint_callbacks import (
     PlaceInEpoch,
@@ -46,7 +47,7 @@ from keras_recbert.train.multi_worker import (
     report_lost_workers,
 )
 from keras_recbert.train.precision import Precision, choose_precision
-from keras_recbert.train.run_facts import device_name, versions, write_json
+from keras_recbert.train.run_facts import device_name, versions
 from keras_recbert.train.run_folder import (
     CHECKPOINTS,
     HISTORY,

@@ -1,6 +1,5 @@
 """Names versions and devices for the results of a run, and writes them as JSON."""
 
-import json
 import os
 import platform
 
@@ -8,7 +7,6 @@ import keras
 import tensorflow as tf
 
 import keras_recbert
-from keras_recbert.folders import new_file
 
 
 def versions():
@@ -29,12 +27,6 @@ def device_name():
         return f"{len(gpus)} x {details.get('device_name', 'GPU')}"
     cpus = tf.config.threading.get_intra_op_parallelism_threads() or _num_cpus()
     return f"CPU, {cpus} cores, {platform.machine()}"
-
-
-def write_json(path, value):
-    """Writes a file of JSON, whole or not at all."""
-    with new_file(path) as written:
-        written.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
 
 
 def _num_cpus():

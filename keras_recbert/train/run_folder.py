@@ -1,11 +1,11 @@
 """Checks the folder of a run: whether a run begins in it, resumes, or is refused."""
 
 import dataclasses
-import json
 import shutil
 
 from keras_recbert.convert.preset_files import FILES as PRESET_FILES
-from keras_recbert.folders import check_folder
+from keras_recbert.core.folders import check_folder
+from keras_recbert.core.json_files import read_json
 from keras_recbert.train.checkpoints import Checkpoints
 
 RESULTS = "results.json"  # written last: it makes a run a finished one
@@ -139,7 +139,7 @@ def clear_folder(folder, kind):
 def _read_results(path):
     """What a finished run wrote; None if the file is not what a run writes."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return read_json(path)
     except ValueError:  # no JSON, or no text
         return None
 

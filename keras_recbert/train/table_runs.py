@@ -1,13 +1,14 @@
 """The runs of a table: a process each, finished ones kept, stopped ones resumed."""
 
 import dataclasses
-import json
 import pathlib
 import statistics
 import subprocess
 import sys
 
 import yaml
+
+from keras_recbert.core.json_files import read_json
 
 
 def check_different(**lists):
@@ -101,17 +102,17 @@ def finished(configs, folder):
         path = folder / run / "results.json"
         if not path.is_file():
             continue
-        found[run] = read_json(path)
+        found[run] = read_result(path)
         changed = config.changes(found[run]["config"])
         if changed:
             refuse_other_options(path.parent, changed)
     return found
 
 
-def read_json(path):
+def read_result(path):
     """What a run wrote; `ValueError` if the file is damaged."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return read_json(path)
     except ValueError as error:
         raise ValueError(f"{path} is damaged: {error}. Remove it.") from error
 

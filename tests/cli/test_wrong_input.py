@@ -94,15 +94,15 @@ SERVING = ("benchmark", "serving", "--weights", "@/bert", "--texts")
         ((*EVALUATE, "a", "@", "--seed", "-1"), "`seed` must be from 0"),
         (
             (*EVALUATE, "a", "@", "--batch-size", "0"),
-            "`batch_size` must be an integer of",
+            "`batch_size` must be a whole number of",
         ),
         (
             (*EVALUATE, "a", "@", "--num-examples", "-1"),
-            "`num_examples` must be an integer of",
+            "`num_examples` must be a whole number of",
         ),
         (
             (*EVALUATE, "a", "@", "--sequence-length", "7"),
-            "`sequence_length` must be an integer of",
+            "`sequence_length` must be a whole number of",
         ),
         ((*FINETUNE, "--epochs", "-1"), "`epochs` must be at least 1"),
         ((*FINETUNE, "--dropout", "nan"), "`dropout` must be in [0, 1)"),

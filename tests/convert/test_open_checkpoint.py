@@ -20,8 +20,9 @@ from harness import assert_close, token_batch
 import keras_recbert
 from keras_recbert.convert.checkpoint import CheckpointError
 from keras_recbert.convert.open_checkpoint import open_checkpoint
-from keras_recbert.convert.preset_files import checksum_of, checksum_of_card
+from keras_recbert.convert.preset_files import checksum_of_card
 from keras_recbert.convert.whole_vocabulary import check_whole
+from keras_recbert.core.json_files import file_sha256
 
 
 def test_nothing_there(tmp_path):
@@ -410,7 +411,7 @@ def forge_sums(folder):
     card = json.loads((folder / "card.json").read_text())
     for name, entry in card["files"].items():
         entry["bytes"] = (folder / name).stat().st_size
-        entry["sha256"] = checksum_of(folder / name)
+        entry["sha256"] = file_sha256(folder / name)
     card["sha256"] = checksum_of_card(card)
     (folder / "card.json").write_text(json.dumps(card))
 

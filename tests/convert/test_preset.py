@@ -15,7 +15,8 @@ from keras_recbert.blocks import block_kind, get_block
 from keras_recbert.convert import preset
 from keras_recbert.convert.checkpoint import CheckpointError
 from keras_recbert.convert.preset import load_preset, read_preset, write_preset
-from keras_recbert.convert.preset_files import checksum_of, checksum_of_card, to_json
+from keras_recbert.convert.preset_files import checksum_of_card
+from keras_recbert.core.json_files import file_sha256, to_json
 from keras_recbert.models.backbone import RecBertBackbone
 from keras_recbert.tasks.text_classifier import TextClassifier
 from keras_recbert.tasks.text_regressor import TextRegressor
@@ -76,7 +77,7 @@ def sign(folder):
         for name, entry in card["files"].items():
             if (folder / name).is_file():
                 entry["bytes"] = (folder / name).stat().st_size
-                entry["sha256"] = checksum_of(folder / name)
+                entry["sha256"] = file_sha256(folder / name)
         card["sha256"] = checksum_of_card(card)
 
     change_json(folder / "card.json", update)
@@ -248,7 +249,7 @@ def test_the_card_says_what_is_in_the_folder(classifier, tmp_path):
     for name in ("config.json", "model.safetensors", "vocab.txt"):
         entry = read.card["files"][name]
         assert entry["bytes"] == (folder / name).stat().st_size
-        assert entry["sha256"] == checksum_of(folder / name)
+        assert entry["sha256"] == file_sha256(folder / name)
 
 
 # Damage ----------------------------------------------------------------------------
@@ -269,9 +270,9 @@ def test_one_flipped_byte_is_found(copied, name):
 
 def test_the_sums_are_shown(copied):
     file = copied / "vocab.txt"
-    wanted = checksum_of(file)
+    wanted = file_sha256(file)
     file.write_bytes(file.read_bytes().replace(b"good", b"food"))
-    message = f"vocab.txt was changed or damaged: its sha256 is {checksum_of(file)}"
+    message = f"vocab.txt was changed or damaged: its sha256 is {file_sha256(file)}"
     with pytest.raises(CheckpointError, match=f"{message}, and .* {wanted}. Copy the"):
         read_preset(copied)
 

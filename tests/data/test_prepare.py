@@ -410,8 +410,8 @@ def test_errors_come_before_anything_is_written(inputs, tmp_path, monkeypatch):
     fails("either `vocabulary`", vocabulary_size=100)
     fails("`documents` must be blocks or files. Received: 'lines'", documents="lines")
     fails("`sentences` must be split or lines", sentences="no")
-    fails("`num_shards` must be an integer from 1 to", num_shards=0)
-    fails("`num_workers` must be an integer from 1 to", num_workers=True)
+    fails("`num_shards` must be a whole number from 1 to", num_shards=0)
+    fails("`num_workers` must be a whole number from 1 to", num_workers=True)
     fails("names anything", FileNotFoundError, paths=tmp_path / "none*")
     for options, message in (
         ("--nope", "Beam has no option --nope"),

@@ -487,11 +487,11 @@ def test_large_vocabularies_have_wide_ids():
         (
             {"sequence_length": 7},
             ValueError,
-            "`sequence_length` must be an integer of at least 8. Received: "
+            "`sequence_length` must be a whole number of at least 8. Received: "
             "sequence_length=7.",
         ),
         ({"sequence_length": 16.0}, ValueError, "Received: sequence_length=16.0."),
-        ({"seed": -1}, ValueError, "`seed` must be an integer of at least 0."),
+        ({"seed": -1}, ValueError, "`seed` must be a whole number of at least 0."),
         ({"seed": True}, ValueError, "Received: seed=True."),
         (
             {"objectives": {"masked_lm": {}}},
@@ -547,7 +547,7 @@ def test_a_vocabulary_without_what_rows_need_is_refused():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"batch_size": 0}, "`batch_size` must be an integer of at least 1."),
+        ({"batch_size": 0}, "`batch_size` must be a whole number of at least 1."),
         ({"batch_size": 4, "first_step": -1}, "Received: first_step=-1."),
         ({"batch_size": 4, "num_steps": 2.5}, "Received: num_steps=2.5."),
         (
@@ -566,7 +566,7 @@ def test_batches_that_cannot_be_are_refused(arguments, message):
 def test_validation_that_cannot_be_is_refused():
     examples = make({"causal_lm": {}})
     with pytest.raises(
-        ValueError, match="`batch_size` must be an integer of at least 1"
+        ValueError, match="`batch_size` must be a whole number of at least 1"
     ):
         examples.fixed_batches(0, 5)
     with pytest.raises(ValueError, match="Received: num_examples=0."):

@@ -266,7 +266,11 @@ def test_an_output_that_is_there_is_replaced_on_request_only(predict):
         ("text\na\n", {"output": "in.csv"}, "in.csv exists already"),
         ("text\na\n", {"output": "in.csv", "overwrite": True}, "is input and output"),
         ("text\na\n", {"output": "no/out.csv"}, "there is no folder no"),
-        ("text\na\n", {"batch_size": 0}, "`batch_size` must be an integer of at least"),
+        (
+            "text\na\n",
+            {"batch_size": 0},
+            "`batch_size` must be a whole number of at least",
+        ),
         ("text,score\na,1\n", {}, "in.csv has a column 'score' already"),
         ("text,a\n" + "a,b\n" * 3000 + "a\n", {}, "in.csv:3002: expected 2 fields"),
         (

@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from keras_recbert.os_errors import in_words
+from keras_recbert.core.os_errors import in_words
 from keras_recbert.serving.resumable_file import check_output, resumable_file
 
 FROM = {"input": "abc", "model": "def", "batch size": 32}

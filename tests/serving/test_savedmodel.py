@@ -16,8 +16,8 @@ from tensorflow.core.protobuf import saved_model_pb2
 from toy_texts import VOCABULARY, review_pairs, reviews, tiny_model
 
 import keras_recbert
+from keras_recbert.core.os_errors import in_words
 from keras_recbert.ops.implementation import MIN_XLA_WIDTH
-from keras_recbert.os_errors import in_words
 from keras_recbert.serving import clean_process
 from keras_recbert.serving.answers import format_answers, print_answers
 from keras_recbert.serving.clean_process import ask_in_clean_process

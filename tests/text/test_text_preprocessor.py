@@ -238,7 +238,11 @@ def test_a_pair_of_unequal_batches_is_an_error_in_a_graph(tokenizer):
     [
         ({"truncation": "last"}, ValueError, "must be one of longest_first, .*='last'"),
         ({"sequence_length": 2}, ValueError, "`sequence_length` .* at least 3.*=2"),
-        ({"sequence_length": 8.0}, ValueError, "`sequence_length` must be an integer"),
+        (
+            {"sequence_length": 8.0},
+            ValueError,
+            "`sequence_length` must be a whole number",
+        ),
         (
             {"max_sequence_length": 0},
             ValueError,

@@ -13,7 +13,7 @@ from stopped_runs import Stopped, stop_at
 
 from keras_recbert.config import RunConfig
 from keras_recbert.convert.preset_files import FILES as PRESET_FILES
-from keras_recbert.folders import write_folder
+from keras_recbert.core.folders import write_folder
 from keras_recbert.train import callbacks
 from keras_recbert.train import run as run_module
 from keras_recbert.train.checkpoint_callbacks import PlaceInEpoch

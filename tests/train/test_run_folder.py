@@ -8,7 +8,7 @@ import pytest
 from toy_texts import write_corpus, write_glue_task
 
 from keras_recbert.config import FineTuningConfig, PretrainingConfig, RunConfig
-from keras_recbert.folders import locked_folder
+from keras_recbert.core.folders import locked_folder
 from keras_recbert.train.checkpoints import Checkpoints
 from keras_recbert.train.fine_tuning import fine_tune
 from keras_recbert.train.pretraining_run import PRETRAINING, pretrain

@@ -12,18 +12,6 @@ MAX_LINE_BYTES = 8 << 20
 _CHUNK = 1 << 20
 
 
-def check_max_line_bytes(max_line_bytes):
-    """Raises `ValueError` for what is no bound of a line."""
-    is_integer = isinstance(max_line_bytes, int) and not isinstance(
-        max_line_bytes, bool
-    )
-    if not is_integer or max_line_bytes < 1:
-        raise ValueError(
-            "`max_line_bytes` must be an integer of at least 1. Received: "
-            f"{max_line_bytes!r}."
-        )
-
-
 def read_lines(file, max_line_bytes=MAX_LINE_BYTES):
     """Reads lines, of each at most so many bytes.
 

@@ -5,7 +5,12 @@ import re
 
 import pytest
 
-from keras_recbert.folders import check_file, check_folder, check_place, write_folder
+from keras_recbert.core.folders import (
+    check_file,
+    check_folder,
+    check_place,
+    write_folder,
+)
 
 
 def write(folder, text, **options):

@@ -11,8 +11,8 @@ import safetensors
 import tensorflow as tf
 from safetensors.numpy import save_file
 
-from keras_recbert.folders import new_file, write_folder
-from keras_recbert.os_errors import error_number, in_words
+from keras_recbert.core.folders import new_file, write_folder
+from keras_recbert.core.os_errors import error_number, in_words
 
 
 def raised_by(call):

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 import keras_recbert
-from keras_recbert.extras import check_installed
+from keras_recbert.core.extras import check_installed
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 PACKAGE = pathlib.Path(keras_recbert.__file__).parent
 
 

@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 
-from keras_recbert.os_errors import naming
+from keras_recbert.core.os_errors import naming
 
 
 def check_place(folder):
