@@ -12,8 +12,7 @@ import time
 from keras_recbert.core.checks import check_integer
 from keras_recbert.core.extras import check_installed
 from keras_recbert.core.folders import check_folder, write_folder
-from keras_recbert.core.checks import check_integer
-from keras_recbert.core.lines import MAX_LINE_BYTES, 
+from keras_recbert.core.lines import MAX_LINE_BYTES
 from keras_recbert.data.corpus import DESCRIPTION, FORMAT_VERSION, VOCABULARY
 from keras_recbert.data.documents import (
     UNKNOWN_WORD,

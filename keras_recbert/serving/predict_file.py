@@ -15,6 +15,7 @@ import time
 
 from tqdm import tqdm
 
+from keras_recbert.core.checks import check_integer
 from keras_recbert.data.rows import JSON_LINES, SEPARATED, TableRows, as_text
 from keras_recbert.serving.resumable_file import check_output, resumable_file
 from keras_recbert.serving.text_columns import choose_text_columns

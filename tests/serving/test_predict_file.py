@@ -269,7 +269,7 @@ def test_an_output_that_is_there_is_replaced_on_request_only(predict):
         (
             "text\na\n",
             {"batch_size": 0},
-            "`batch_size` must be a whole number of at least",
+            "`batch_size` must be a whole number",
         ),
         ("text,score\na,1\n", {}, "in.csv has a column 'score' already"),
         ("text,a\n" + "a,b\n" * 3000 + "a\n", {}, "in.csv:3002: expected 2 fields"),

@@ -241,7 +241,7 @@ def test_a_pair_of_unequal_batches_is_an_error_in_a_graph(tokenizer):
         (
             {"sequence_length": 8.0},
             ValueError,
-            "`sequence_length` must be a whole number",
+            "`sequence_length` must be a whole",
         ),
         (
             {"max_sequence_length": 0},

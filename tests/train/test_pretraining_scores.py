@@ -95,9 +95,7 @@ def test_what_cannot_be_scored_is_told(saved, corpus, tmp_path):
     with pytest.raises(ValueError, match="at most 64, .* sequence_length=65"):
         score_pretrained(saved, {"toy": corpus}, sequence_length=65)
     for option in ("sequence_length", "num_examples", "batch_size"):
-        with pytest.raises(
-            ValueError, match=f"`{option}` must be a whole number of .*=0"
-        ):
+        with pytest.raises(ValueError, match=f"`{option}` must be a whole number.*=0"):
             score_pretrained(saved, {"toy": corpus}, **{option: 0})
     with pytest.raises(FileNotFoundError, match="No corpus at .*none"):
         score_pretrained(saved, {"toy": tmp_path / "none"})
