@@ -23,9 +23,8 @@ ARROWS = {
     # The registry loads no TensorFlow.
     "models": {"blocks", "core", "layers", "ops"},
     "objectives": {"core"},
-    "own_data_options": set(),
-    "config": {"core", "objectives", "own_data_options"},
-    "data": {"core", "objectives", "own_data_options", "text"},
+    "config": {"core", "objectives"},
+    "data": {"config", "core", "objectives", "text"},
     "heads": {"core", "layers", "metrics", "models"},
     "tasks": {
         "blocks",
@@ -65,7 +64,6 @@ ARROWS = {
         "keras_backend",
         "metrics",
         "objectives",
-        "own_data_options",
         "serving",
         "tasks",
         "text",

@@ -9,10 +9,9 @@ import pytest
 import tyro
 
 import keras_recbert
-from keras_recbert.cli import COMMANDS
+from keras_recbert.cli import COMMANDS, CONFIGS
 from keras_recbert.cli.arguments import config_from
 from keras_recbert.cli.extensions import import_extensions
-from keras_recbert.config import FineTuningConfig, PretrainingConfig
 from keras_recbert.data import list_tasks
 from keras_recbert.data.task_table import make_task_table
 from keras_recbert.models.zoo_table import make_zoo_table
@@ -23,7 +22,6 @@ PAGES = {
     path.name: path.read_text(encoding="utf-8")
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md"))
 }
-CONFIGS = {"finetune": FineTuningConfig, "pretrain": PretrainingConfig}
 
 
 def blocks(language, text=README):

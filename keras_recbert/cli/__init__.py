@@ -1,5 +1,5 @@
 """The command `recbert`, one file for each group of commands."""
 
-from keras_recbert.cli.command_line import COMMANDS, main
+from keras_recbert.cli.command_line import COMMANDS, CONFIGS, main
 
-__all__ = ["COMMANDS", "main"]
+__all__ = ["COMMANDS", "CONFIGS", "main"]

@@ -7,11 +7,11 @@ import inspect
 
 import tyro
 
-from keras_recbert.config import read_recipe
+from keras_recbert.config import read_recipe, recipe_values
 from keras_recbert.data import list_tasks
 
 # Arguments that may be empty: they are what is asked, not where something is.
-_TEXTS = ("ask", "texts")
+_TEXTS = ("ask",)
 
 
 def given(**options):
@@ -42,7 +42,7 @@ def config_from(argv, command, cls):
     Args:
         argv: list of str, without the name of the command.
         command: function of the command, which its help quotes.
-        cls: `FineTuningConfig` or `PretrainingConfig`.
+        cls: dataclass of the command, see `keras_recbert.config`.
 
     Returns:
         An instance of `cls`.
@@ -56,7 +56,10 @@ def config_from(argv, command, cls):
     known, argv = parser.parse_known_args(argv)
     if known.recipe == "":
         raise ValueError("--recipe needs the path of a YAML file.")
-    default = read_recipe(known.recipe, cls) if known.recipe else cls()
+    values = recipe_values(known.recipe, cls) if known.recipe else {}
+    needed = [name for name in _required(cls) if name not in values]
+    if known.recipe and not needed:
+        read_recipe(known.recipe, cls)  # raises what is wrong, naming the file
     # tyro draws a box around what a config raises, so it gets one that checks nothing.
     unchecked = dataclasses.dataclass(
         type(cls.__name__, (cls,), {"__doc__": _doc(cls), "__post_init__": _no_check})
@@ -65,10 +68,20 @@ def config_from(argv, command, cls):
         unchecked,
         prog=f"recbert {command.__name__}",
         description=inspect.getdoc(command),
-        default=unchecked(**_fields(default)),
+        default=unchecked(**{**dict.fromkeys(needed, tyro.MISSING), **values}),
         args=argv,
     )
     return cls(**_fields(parsed))
+
+
+def _required(cls):
+    """Names of the fields that have no default."""
+    none = dataclasses.MISSING
+    return [
+        field.name
+        for field in dataclasses.fields(cls)
+        if field.default is none and field.default_factory is none
+    ]
 
 
 def _doc(cls):

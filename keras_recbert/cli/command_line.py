@@ -25,7 +25,14 @@ from keras_recbert.cli.training import (
     quickstart,
 )
 from keras_recbert.cli.zoo import explain, list_models
-from keras_recbert.config import FineTuningConfig, PretrainingConfig
+from keras_recbert.config import (
+    BenchmarkConfig,
+    FineTuningConfig,
+    PredictConfig,
+    PrepareConfig,
+    PretrainingConfig,
+    TableConfig,
+)
 from keras_recbert.core.os_errors import in_words, is_of_tensorflow
 
 COMMANDS = {
@@ -43,6 +50,15 @@ COMMANDS = {
     "benchmark": benchmark,
     "explain": explain,
     "profile": profile,
+}
+# Of commands with more than a handful of options: they take `--recipe FILE`.
+CONFIGS = {
+    "finetune": FineTuningConfig,
+    "prepare": PrepareConfig,
+    "pretrain": PretrainingConfig,
+    "table": TableConfig,
+    "predict": PredictConfig,
+    "benchmark": BenchmarkConfig,
 }
 
 # What wrong arguments, files and machines raise, beside errors of TensorFlow. Anything
@@ -87,10 +103,9 @@ def main(argv=None):
 def _run(argv):
     if argv == ["--version"]:
         print(_versions())
-    elif argv[:1] == ["finetune"]:
-        finetune(config_from(argv[1:], finetune, FineTuningConfig))
-    elif argv[:1] == ["pretrain"]:
-        pretrain(config_from(argv[1:], pretrain, PretrainingConfig))
+    elif argv and argv[0] in CONFIGS:
+        command = COMMANDS[argv[0]]
+        command(config_from(argv[1:], command, CONFIGS[argv[0]]))
     else:
         tyro.extras.subcommand_cli_from_dict(
             {name: without_empty(run) for name, run in COMMANDS.items()},

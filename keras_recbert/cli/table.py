@@ -3,59 +3,35 @@
 import itertools
 from typing import Annotated
 
-from tyro.conf import Positional, arg
+from tyro.conf import arg
 
 from keras_recbert.cli.arguments import given
-from keras_recbert.config import PretrainingConfig, recipe_class
+from keras_recbert.config import PretrainingConfig, TableConfig, recipe_class
 
 
-def table(
-    recipes: Annotated[Positional[list[str]], arg(metavar="RECIPE [RECIPE ...]")],
-    corpus: str | None = None,
-    validation: dict[str, str] | None = None,
-    test: dict[str, str] | None = None,
-    data_dir: str | None = None,
-    models: list[str] | None = None,
-    weights: str | None = None,
-    precision: str | None = None,
-    seeds: list[int] = [0, 1, 2],  # noqa: B006
-    output_dir: str | None = None,
-    background: bool = False,
-):
+def table(config: Annotated[TableConfig, arg(name="")]):
     """Runs several recipes with several seeds, and writes a table of them.
 
     The recipes are all of `recbert finetune`, or all of `recbert pretrain`. What is
     finished is not run again, and what was stopped is resumed: run the same command
     again. The table is written anew after each run.
 
-    Args:
-        recipes: YAML files, such as configs/recipes/minilm_*.yaml.
-        corpus: Of pre-training: folder written by `recbert prepare`.
-        validation: Of pre-training: names of other prepared folders, such as books
-            DIR; by default those of each recipe.
-        test: Of pre-training: names of prepared folders that the models are scored on
-            at the end, on the whole of each.
-        data_dir: Of fine-tuning: folder with the files of the tasks; by
-            default what each recipe names.
-        models: Of fine-tuning: encoders that each recipe is run with; by default its
-            own.
-        weights: What all start from; by default what each recipe names.
-        precision: float32, bfloat16 or auto; by default that of each recipe.
-        seeds: Seeds of each recipe.
-        output_dir: Folder of the runs and table.md; by default runs/pretraining or
-            runs/finetuning.
-        background: Return at once; the output goes to log.txt in the folder.
+    `--recipe FILE` takes these options, too, from a YAML file.
     """
     from keras_recbert.train.table_runs import run_in_background
 
     own = {
-        "pre-training": {"corpus": corpus, "validation": validation, "test": test},
-        "fine-tuning": {"data_dir": data_dir, "models": models},
+        "pre-training": {
+            "corpus": config.corpus,
+            "validation": config.validation,
+            "test": config.test,
+        },
+        "fine-tuning": {"data_dir": config.data_dir, "models": config.models},
     }
-    shared = given(weights=weights, precision=precision)
-    kind = _kind(recipes, own)
+    shared = given(weights=config.weights, precision=config.precision)
+    kind = _kind(config.recipes, own)
     options = {**given(**own[kind]), **shared}
-    output_dir = output_dir or f"runs/{kind.replace('-', '')}"
+    output_dir = config.output_dir or f"runs/{kind.replace('-', '')}"
     if kind == "pre-training":
         from keras_recbert.train.pretraining_table import plan_table as plan
         from keras_recbert.train.pretraining_table import pretrain_table as run
@@ -68,16 +44,16 @@ def table(
         )
 
         beside = "results.json"
-    if background:
-        plan(recipes, seeds, output_dir, **options)
-        arguments = ["table", *recipes]
+    if config.background:
+        plan(config.recipes, config.seeds, output_dir, **options)
+        arguments = ["table", *config.recipes]
         for name, value in options.items():
             arguments += [f"--{name.replace('_', '-')}", *_words(value)]
-        arguments += ["--seeds", *map(str, seeds), "--output-dir", output_dir]
+        arguments += ["--seeds", *map(str, config.seeds), "--output-dir", output_dir]
         pid, log = run_in_background(arguments, output_dir)
         print(f"Process {pid} is at work; its output goes to {log}. Stop: kill {pid}")
         return
-    written = run(recipes, seeds, output_dir, **options)
+    written = run(config.recipes, config.seeds, output_dir, **options)
     print(f"Wrote {written} and {beside} beside it.")
     print(written.read_text(encoding="utf-8"))
 

@@ -82,6 +82,15 @@ def from_mapping(cls, values, where):
         ValueError: for a key that is unknown, with the nearest one, or a value of
             another type; for what the dataclass itself refuses.
     """
+    check_mapping(cls, values, where)
+    try:
+        return cls(**values)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
+
+
+def check_mapping(cls, values, where):
+    """Raises `ValueError` for a key or a type that `from_mapping` would refuse."""
     fields = {field.name: field for field in dataclasses.fields(cls)}
     for key, value in values.items():
         if key not in fields:
@@ -99,28 +108,44 @@ def from_mapping(cls, values, where):
                     else ""
                 )
             )
-    try:
-        return cls(**values)
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
 
 
 def _is_of(value, kind):
-    kinds = typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
-    for kind in kinds:
-        if typing.get_origin(kind) is dict:
-            key_type, value_type = typing.get_args(kind)
-            return isinstance(value, dict) and all(
-                isinstance(key, key_type) and _is_of(one, value_type)
-                for key, one in value.items()
-            )
-    kinds = tuple(typing.get_origin(kind) or kind for kind in kinds)
+    """Whether a value is of a type, such as `dict[str, int | list[str]] | None`."""
+    kind = _plain(kind)
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in _UNIONS:
+        return any(_is_of(value, one) for one in arguments)
+    if origin is typing.Literal:
+        return value in arguments
+    if origin is dict:
+        return isinstance(value, dict) and all(
+            isinstance(key, arguments[0]) and _is_of(one, arguments[1])
+            for key, one in value.items()
+        )
+    if origin is list:
+        return isinstance(value, list) and all(_is_of(v, arguments[0]) for v in value)
     if isinstance(value, bool):  # which Python takes for an int
-        return bool in kinds
-    if isinstance(value, int) and float in kinds:
-        return True
-    return isinstance(value, kinds)
+        return kind is bool
+    return isinstance(value, (int, float) if kind is float else kind)
+
+
+_UNIONS = (types.UnionType, typing.Union)
+
+
+def _plain(kind):
+    """A type without what says how it is written on a command line."""
+    while typing.get_origin(kind) is typing.Annotated:
+        kind = typing.get_args(kind)[0]
+    return kind
 
 
 def _type_name(kind):
-    return getattr(kind, "__name__", str(kind))
+    kind = _plain(kind)
+    if typing.get_origin(kind) in _UNIONS:
+        return " | ".join(map(_type_name, typing.get_args(kind)))
+    if typing.get_origin(kind) is typing.Literal:
+        return " | ".join(map(repr, typing.get_args(kind)))
+    if kind is types.NoneType:
+        return "None"
+    return str(kind) if typing.get_args(kind) else kind.__name__

@@ -9,9 +9,9 @@ import fnmatch
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from keras_recbert.config.own_data import TASKS as HEADS_OF_TABLES
 from keras_recbert.core.names import UnknownNameError, nearest
 from keras_recbert.data.examples import Examples
-from keras_recbert.own_data_options import TASKS as HEADS_OF_TABLES
 
 SPLITS = ("train", "dev", "test")
 

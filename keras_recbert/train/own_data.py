@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from keras_recbert.config.own_data import table_name
 from keras_recbert.core.folders import new_file
 from keras_recbert.data.columns import check_column, choose_columns
 from keras_recbert.data.examples import Examples
 from keras_recbert.data.split import group_fields, same_text, split_by_label
 from keras_recbert.data.tables import Table, check_table, read_table
 from keras_recbert.data.task_spec import TaskSpec
-from keras_recbert.own_data_options import table_name
 from keras_recbert.train.multilabel_report import write_multilabel_report
 from keras_recbert.train.own_labels import METRICS, OwnLabels
 from keras_recbert.train.report import write_report

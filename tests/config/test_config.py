@@ -6,16 +6,12 @@ import shlex
 import pytest
 
 import keras_recbert
-from keras_recbert.config import (
-    POOLINGS,
-    FineTuningConfig,
-    PretrainingConfig,
-    read_recipe,
-)
+from keras_recbert.config import FineTuningConfig, PretrainingConfig, read_recipe
+from keras_recbert.config.fine_tuning import POOLINGS
 from keras_recbert.data.task_spec import get_task
 from keras_recbert.objectives import read_objectives
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "configs" / "recipes").rglob("*.yaml"))
 PRETRAINING = sorted((ROOT / "configs" / "pretraining").rglob("*.yaml"))
 COMPARED = [path for path in PRETRAINING if path.parent.name == "pretraining"]

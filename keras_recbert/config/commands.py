@@ -1,0 +1,184 @@
+"""Options of commands that run nothing to resume, as data. Imports no TensorFlow."""
+
+import dataclasses
+from typing import Annotated, Literal
+
+from tyro.conf import Positional, arg
+
+from keras_recbert.core.lines import MAX_LINE_BYTES
+
+
+class CommandConfig:
+    """What the options of such commands have in common."""
+
+    # Options that may hold empty strings: what is asked, not where something is.
+    _texts = ()
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.name in self._texts or field.default == "":
+                continue
+            values = value.values() if isinstance(value, dict) else [value]
+            if "" in (value if isinstance(value, list) else values):
+                raise ValueError(f"`{field.name}` is empty. Expected a path or a name.")
+
+
+@dataclasses.dataclass
+class PrepareConfig(CommandConfig):
+    """A corpus to pre-train on, and what it is made of.
+
+    Args:
+        inputs: Files, folders, patterns, or tfds: and a name. Text (.txt), JSON lines
+            (.jsonl), SQuAD (.json) and WikiText (.tokens), also .gz and .bz2.
+        output_dir: Folder to write.
+        vocabulary: A vocab.txt.
+        vocabulary_size: Learn a vocabulary of so many pieces from the documents.
+        lowercase: Lower-case the text and strip accents.
+        strip_accents: By default as lowercase.
+        format: What the files hold; by default their endings say it.
+        documents: blocks, text files hold documents with blank lines between; or
+            files, each is one.
+        sentences: split lines into sentences, or take lines as sentences.
+        text_field: Field of JSON lines or of a data set that holds the text.
+        split: Split of a data set.
+        tfds_data_dir: Where TensorFlow Datasets keeps its files.
+        num_shards: Files to write.
+        num_workers: Processes; the files are the same.
+        beam_options: Options of Apache Beam, after an equals sign:
+            --beam-options='--runner=FlinkRunner ...'.
+        overwrite: Replace a corpus that is there.
+        max_line_bytes: The most that is read of a line; longer ones are counted.
+    """
+
+    inputs: Annotated[Positional[list[str]], arg(metavar="INPUT [INPUT ...]")]
+    output_dir: str
+    vocabulary: str | None = None
+    vocabulary_size: int | None = None
+    lowercase: bool = True
+    strip_accents: bool | None = None
+    format: Literal["text", "jsonl", "squad", "wikitext"] | None = None
+    documents: Literal["blocks", "files"] = "blocks"
+    sentences: Literal["split", "lines"] = "split"
+    text_field: str = "text"
+    split: str = "train"
+    tfds_data_dir: str | None = None
+    num_shards: int = 16
+    num_workers: int = 1
+    beam_options: str = ""
+    overwrite: bool = False
+    max_line_bytes: int = MAX_LINE_BYTES
+
+
+@dataclasses.dataclass
+class PredictConfig(CommandConfig):
+    """A model, and what it is asked.
+
+    Args:
+        model: Folder of a SavedModel; for a file also a model.keras or a preset.
+        texts: One text or more.
+        pairs: The texts are pairs: first, second, first, second, ...
+        input: A file in place of texts: .csv, .tsv, .jsonl, .parquet, or .txt with a
+            text a line.
+        output: The file to write, .csv, .tsv or .jsonl: the columns of the input,
+            `prediction`, and `score`, its probability.
+        text_column: One or two columns of the input; by default the only one, or those
+            with usual names, such as text and text_pair.
+        batch_size: Rows of the input that are answered at a time.
+        encoding: Encoding of the input.
+        overwrite: Replace the output if it exists, or was begun from something else.
+    """
+
+    model: Positional[str]
+    texts: Annotated[Positional[list[str]], arg(metavar="[TEXT ...]")] = (
+        dataclasses.field(default_factory=list)
+    )
+    pairs: bool = False
+    input: str | None = None
+    output: str | None = None
+    text_column: list[str] | None = None
+    batch_size: int = 32
+    encoding: str = "utf-8"
+    overwrite: bool = False
+
+    _texts = ("texts",)
+
+
+@dataclasses.dataclass
+class TableConfig(CommandConfig):
+    """A table of runs.
+
+    Args:
+        recipes: YAML files, such as configs/recipes/minilm_*.yaml.
+        corpus: Of pre-training: folder written by `recbert prepare`.
+        validation: Of pre-training: names of other prepared folders, such as books
+            DIR; by default those of each recipe.
+        test: Of pre-training: names of prepared folders that the models are scored on
+            at the end, on the whole of each.
+        data_dir: Of fine-tuning: folder with the files of the tasks; by
+            default what each recipe names.
+        models: Of fine-tuning: encoders that each recipe is run with; by default its
+            own.
+        weights: What all start from; by default what each recipe names.
+        precision: float32, bfloat16 or auto; by default that of each recipe.
+        seeds: Seeds of each recipe.
+        output_dir: Folder of the runs and table.md; by default runs/pretraining or
+            runs/finetuning.
+        background: Return at once; the output goes to log.txt in the folder.
+    """
+
+    recipes: Annotated[Positional[list[str]], arg(metavar="RECIPE [RECIPE ...]")]
+    corpus: str | None = None
+    validation: dict[str, str] | None = None
+    test: dict[str, str] | None = None
+    data_dir: str | None = None
+    models: list[str] | None = None
+    weights: str | None = None
+    precision: str | None = None
+    seeds: list[int] = dataclasses.field(default_factory=lambda: [0, 1, 2])
+    output_dir: str | None = None
+    background: bool = False
+
+
+@dataclasses.dataclass
+class BenchmarkConfig(CommandConfig):
+    """What is timed, beside what, and how.
+
+    Args:
+        comparisons: Some of swish_rnn, bilstm_768, bilstm_256, swish_model,
+            trans_blstm_model, bert_model, serving, scaling; by default all that can
+            run.
+        quick: Small models, one shape and few rounds, in about two minutes.
+        shapes: Rows x tokens, such as 8x128; by default what suits the comparison.
+        precision: Some of float32, mixed_bfloat16 (weights in float32) and bfloat16.
+        passes: Some of forward and train.
+        rounds: Turns of each candidate; 7 by default, 3 with --quick.
+        output_dir: Folder for what it writes. Files of an earlier run are replaced.
+        install_peers: Install peers that are nowhere, in environments of their own in
+            the output folder.
+        torch_python: Interpreter that has torch and transformers.
+        kerashub_python: Interpreter that has KerasHub.
+        model_garden_python: Interpreter that has tf-models-official.
+        weights: A BERT of Hugging Face, a folder, for serving.
+        texts: A file with one text a line, for serving.
+        model: Encoder of this zoo that reads the weights, for serving.
+        timeout: Seconds a process may take to build a model, or for one round.
+    """
+
+    comparisons: Annotated[Positional[list[str]], arg(metavar="[COMPARISON ...]")] = (
+        dataclasses.field(default_factory=list)
+    )
+    quick: bool = False
+    shapes: list[str] = dataclasses.field(default_factory=list)
+    precision: list[str] = dataclasses.field(default_factory=list)
+    passes: list[str] = dataclasses.field(default_factory=list)
+    rounds: int | None = None
+    output_dir: str = "runs/benchmark"
+    install_peers: bool = False
+    torch_python: str | None = None
+    kerashub_python: str | None = None
+    model_garden_python: str | None = None
+    weights: str | None = None
+    texts: str | None = None
+    model: str = "bert_minilm"
+    timeout: float = 900.0

@@ -1,0 +1,176 @@
+"""What a fine-tuning run is, as data: a recipe file or the flags of a command."""
+
+import dataclasses
+import math
+
+from keras_recbert.config.own_data import check_own_data, table_name
+from keras_recbert.config.run import STRATEGIES, RunConfig, check
+
+POOLINGS = ("mean", "first")
+
+
+@dataclasses.dataclass
+class FineTuningConfig(RunConfig):
+    """One fine-tuning run.
+
+    Args:
+        model: Name of the encoder, see `recbert list`.
+        task: Data set, one of `recbert list --tasks`; by default sst2. Of a table of
+            your own: classifier or regressor, by default what its labels look like; or
+            multilabel_classifier.
+        data_dir: Folder with the files of the task, its own or the one above.
+        tfds: Read the task through TensorFlow Datasets instead (downloads it).
+        train: A table of your own to train on instead of a task: .csv, .tsv, .jsonl
+            (one JSON object a line) or .parquet.
+        validation: A table like it that decides which epoch is kept; by default a part
+            of the training table.
+        test: A table like it to predict at the end, and to score if it has labels.
+        text_column: Column of the texts, or two columns of pairs; guessed by default.
+        label_column: Column of the labels; guessed by default.
+        label_separator: What stands between the labels in a cell of a
+            multilabel_classifier; by default |, ; or a comma, the first that is there.
+        encoding: Encoding of the tables; by default UTF-8, or Windows-1252 for a file
+            that is not UTF-8.
+        validation_fraction: Part of the training table to validate on if there is no
+            validation table; by default 0.1. The same text is never on both sides.
+        output_dir: Folder for everything the run writes; by default
+            runs/TASK-MODEL-seedSEED, of a table runs/FILE-MODEL-seedSEED.
+        weights: A pretrained BERT to start from: a folder of Hugging Face, Google's
+            TF1, the Model Garden or TF Hub, or a preset. Its vocabulary is used.
+        vocabulary: A vocab.txt; by default the one of the weights, or one that is
+            learned from the training texts.
+        vocabulary_size: Word pieces to learn if no vocabulary is given.
+        lowercase: Lower-case texts and strip accents (an uncased vocabulary); by
+            default what the weights say, true without weights.
+        epochs: Passes over the training examples.
+        early_stopping: Stop after so many epochs without a better main score.
+        class_weights: balanced: each class counts the same in the loss, however many
+            examples it has. By default each example does.
+        batch_size: Examples per step, over all devices.
+        learning_rate: Highest learning rate; by default 3e-4 from scratch and from a
+            preset of a pre-training run, 5e-5 from another BERT.
+        warmup_fraction: Part of all steps in which the learning rate rises.
+        weight_decay: Decoupled weight decay, not on biases and LayerNorm.
+        dropout: Dropout rate of encoder and head.
+        pooling: What the head reads: mean (of all outputs) or first (BERT's pooled
+            first token); by default first from another BERT that has a pooler, else
+            mean.
+        freeze: What is not trained: embeddings, encoder, or the number of the lowest
+            blocks (and the embeddings).
+        lora_rank: Train adapters of this rank and the head only.
+        layerwise_decay: In (0, 1]: what the learning rate is multiplied with once
+            for the highest block and once more for each below.
+        max_sequence_length: Word pieces of an example, longer ones are truncated; by
+            default 128, or as many positions as the weights have if that is less.
+        precision: float32; bfloat16 (computed in bfloat16, weights kept in float32);
+            or auto, the one that suits this machine, whose matrix rate is measured.
+            Another machine may choose another, so name one for a run to repeat.
+        gradient_checkpointing: Keep only the inputs of the blocks for the backward
+            pass and compute the rest again: less memory, more time, same numbers.
+        strategy: auto, one_device, mirrored (all GPUs of this machine) or tpu.
+        seed: Seed of initial weights, order, dropout and splits.
+        limit: Train on the first LIMIT examples only.
+        checkpoint_every: Steps between two checkpoints, from which a stopped run
+            resumes; by default one a minute of training. There is one at the end of
+            each epoch, too.
+        export: Write a SavedModel of the best epoch into the output folder.
+        overwrite: Replace what is in the output folder of a finished run, or of one
+            with other options. A stopped run with these options resumes all the same.
+        overrides: Sizes that differ from the model's, such as {num_layers: 2}.
+    """
+
+    model: str = "swish_small"
+    task: str | None = None
+    data_dir: str | None = None
+    tfds: bool = False
+    train: str | None = None
+    validation: str | None = None
+    test: str | None = None
+    text_column: str | list[str] | None = None
+    label_column: str | None = None
+    label_separator: str | None = None
+    encoding: str | None = None
+    validation_fraction: float | None = None
+    output_dir: str | None = None
+    weights: str | None = None
+    vocabulary: str | None = None
+    vocabulary_size: int = 8000
+    lowercase: bool | None = None
+    epochs: int = 3
+    early_stopping: int | None = None
+    class_weights: str | None = None
+    batch_size: int = 32
+    learning_rate: float | None = None
+    warmup_fraction: float = 0.1
+    weight_decay: float = 0.01
+    dropout: float = 0.1
+    pooling: str | None = None
+    freeze: int | str | None = None
+    lora_rank: int | None = None
+    layerwise_decay: float | None = None
+    max_sequence_length: int | None = None
+    precision: str = "float32"
+    gradient_checkpointing: bool = False
+    strategy: str = "auto"
+    seed: int = 0
+    limit: int | None = None
+    checkpoint_every: int | None = None
+    export: bool = True
+    overwrite: bool = False
+    overrides: dict[str, bool | int | float | str | list[int]] = dataclasses.field(
+        default_factory=dict
+    )
+
+    def __post_init__(self):
+        for name in ("epochs", "batch_size", "vocabulary_size"):
+            check(getattr(self, name) >= 1, self, name, "at least 1")
+        rate = self.learning_rate
+        valid = rate is None or 0 < rate < math.inf
+        check(valid, self, "learning_rate", "above 0 and finite")
+        check(0 <= self.warmup_fraction <= 1, self, "warmup_fraction", "in [0, 1]")
+        finite = 0 <= self.weight_decay < math.inf
+        check(finite, self, "weight_decay", "at least 0 and finite")
+        check(0 <= self.dropout < 1, self, "dropout", "in [0, 1)")
+        valid = (None, *POOLINGS)
+        check(self.pooling in valid, self, "pooling", " or ".join(POOLINGS))
+        freezable = self.freeze in (None, "embeddings", "encoder") or (
+            isinstance(self.freeze, int) and self.freeze >= 0
+        )
+        rule = "embeddings, encoder or a number of blocks"
+        check(freezable, self, "freeze", rule)
+        rank, decay = self.lora_rank, self.layerwise_decay
+        check(rank is None or rank >= 1, self, "lora_rank", "at least 1")
+        check(decay is None or 0 < decay <= 1, self, "layerwise_decay", "in (0, 1]")
+        length = self.max_sequence_length
+        check(length is None or length >= 8, self, "max_sequence_length", "at least 8")
+        for name in ("limit", "checkpoint_every", "early_stopping"):
+            value = getattr(self, name)
+            check(value is None or value >= 1, self, name, "at least 1")
+        check(self.strategy in STRATEGIES, self, "strategy", " or ".join(STRATEGIES))
+        valid = self.class_weights in (None, "balanced")
+        check(valid, self, "class_weights", "balanced")
+        if self.data_dir is not None and self.tfds:
+            raise ValueError(
+                "The examples come from one place. Received: both data_dir="
+                f"{self.data_dir!r} and tfds=True. Leave one out."
+            )
+        self._check_shared()
+        check_own_data(self)
+
+    def run_dir(self):
+        """Folder of the run."""
+        task = self.resolved().task if self.train is None else table_name(self.train)
+        return self.output_dir or f"runs/{task}-{self.model}-seed{self.seed}"
+
+    def resolved(self, stopped=None):
+        """This run with the default task; that of a table is guessed."""
+        if self.train is not None or self.task is not None:
+            return self
+        return dataclasses.replace(self, task="sst2")
+
+    def changes(self, stopped):
+        """As `RunConfig.changes`; a run that names no task is one of the default."""
+        return RunConfig.changes(self.resolved(), stopped)
+
+    def _free_options(self):
+        return [*super()._free_options(), "checkpoint_every", "export"]
