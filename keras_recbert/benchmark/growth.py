@@ -62,7 +62,7 @@ def lines(results):
                     one.median,
                     step_flops(sizes[one.label], shape, pass_),
                     stored_bytes(sizes[one.label], shape, pass_),
-                    one.rise_bytes,
+                    one.memory_rise_bytes,
                 )
                 key = (one.label, trial.precision, pass_)
                 points.setdefault(key, []).append(point)

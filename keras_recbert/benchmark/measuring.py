@@ -58,7 +58,7 @@ class Measurement:
         return self.items / self.median
 
     @property
-    def rise_bytes(self):
+    def memory_rise_bytes(self):
         """What building and running took, over the imports."""
         if self.peak_bytes is None or self.rss_bytes is None:
             return None

@@ -85,10 +85,10 @@ def describe_trial(trial, measured):
             lines.append(line + why.replace("\n", "\n    "))
             continue
         line += f"{_time(one.median):>9}  {one.rate:>9,.0f} {unit}/s"
-        if one.rise_bytes is not None:
+        if one.memory_rise_bytes is not None:
             line += (
                 f"  {one.peak_bytes / MEGABYTE:>6,.0f} MB"
-                f" (+{one.rise_bytes / MEGABYTE:,.0f})"
+                f" (+{one.memory_rise_bytes / MEGABYTE:,.0f})"
             )
         lines.append(line + f"  {one.parameters / 1e6:.1f} M parameters")
     others = [share for one in measured for share in one.others]
@@ -117,9 +117,9 @@ def describe_trial(trial, measured):
 
 def memory_ratio(subject, reference):
     """What the subject's memory rose by, divided by the reference's; or None."""
-    if not subject.rise_bytes or not reference.rise_bytes:
+    if not subject.memory_rise_bytes or not reference.memory_rise_bytes:
         return None
-    return subject.rise_bytes / reference.rise_bytes
+    return subject.memory_rise_bytes / reference.memory_rise_bytes
 
 
 def rows(results):
@@ -152,7 +152,7 @@ def rows(results):
                         "units_per_second": f"{one.rate:.6g}",
                         "parameters": one.parameters,
                         "peak_memory_bytes": one.peak_bytes or "",
-                        "memory_rise_bytes": one.rise_bytes or "",
+                        "memory_rise_bytes": one.memory_rise_bytes or "",
                         "others_processor_share": _mean(one.others),
                     }
                 )

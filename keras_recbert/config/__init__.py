@@ -1,25 +1,19 @@
 """Options of the commands as data: dataclasses, from YAML or flags."""
 
-from keras_recbert.config.commands import (
-    BenchmarkConfig,
-    PredictConfig,
-    PrepareConfig,
-    TableConfig,
-)
-from keras_recbert.config.fine_tuning import FineTuningConfig
-from keras_recbert.config.pretraining import PretrainingConfig
-from keras_recbert.config.recipes import read_recipe, recipe_class, recipe_values
-from keras_recbert.config.run import RunConfig
+import lazy_loader
 
-__all__ = [
-    "BenchmarkConfig",
-    "FineTuningConfig",
-    "PredictConfig",
-    "PrepareConfig",
-    "PretrainingConfig",
-    "RunConfig",
-    "TableConfig",
-    "read_recipe",
-    "recipe_class",
-    "recipe_values",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "commands": [
+            "BenchmarkConfig",
+            "PredictConfig",
+            "PrepareConfig",
+            "TableConfig",
+        ],
+        "fine_tuning": ["FineTuningConfig"],
+        "pretraining": ["PretrainingConfig"],
+        "recipes": ["read_recipe", "recipe_class", "recipe_values"],
+        "run": ["RunConfig"],
+    },
+)

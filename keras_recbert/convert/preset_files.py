@@ -55,7 +55,7 @@ def read_card(directory):
     if card["sha256"] != checksum_of_card(card):
         raise CheckpointError(
             f"{file} was changed or damaged: its sha256 checksum is "
-            f"{checksum_of_card(card)}, and by its own word it must be "
+            f"{checksum_of_card(card)}, and the card names "
             f"{card['sha256']}. {AGAIN}"
         )
     _check_files(directory, card["files"])

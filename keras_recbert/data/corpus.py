@@ -19,7 +19,7 @@ _TOKENS_PER_BATCH = 1 << 21  # 16 MB as they are parsed
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Corpus:
-    """Documents, cut into sentences, cut into word pieces.
+    """Documents, split into sentences and tokenized.
 
     Sentence `s` is `token_ids[sentence_starts[s]:sentence_starts[s + 1]]`; document
     `d` is the sentences from `document_starts[d]` to `document_starts[d + 1]`. There
@@ -34,7 +34,7 @@ class Corpus:
         lowercase: bool. Whether the text was lower-cased.
         strip_accents: bool or None, as for `WordPieceTokenizer`.
         path: `pathlib.Path` of the folder.
-        sha256: str. Sum of the sums of vocabulary and shards: which text it is.
+        sha256: str. Checksum of the checksums of vocabulary and shards.
     """
 
     token_ids: np.ndarray
@@ -104,7 +104,7 @@ def load_corpus(folder, check=True):
 
 
 def corpus_sha256(folder):
-    """Which text a corpus is: a sum of the sums of its vocabulary and shards.
+    """Checksum of a corpus: that of the checksums of its vocabulary and shards.
 
     Args:
         folder: path of a folder that `recbert prepare` wrote.

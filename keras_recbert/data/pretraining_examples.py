@@ -119,7 +119,7 @@ class PretrainingExamples:
             row = self._make(epoch, index)
         return tf.nest.map_structure(lambda values: values[0], row)
 
-    def batches(self, batch_size, first_step=0, num_steps=None, micro_batches=1):
+    def batches(self, batch_size, first_step=0, num_steps=None, accumulation_steps=1):
         """Training batches, from the endless stream of shuffled epochs.
 
         Step `s` holds the examples from `s * batch_size` on. A batch may span epochs.
@@ -142,9 +142,9 @@ class PretrainingExamples:
             batch_size: int. Examples of a step.
             first_step: int. Step to begin with, from 0.
             num_steps: int or None. Steps to make; None: without end.
-            micro_batches: int. Elements that make up a step, each of
-                `batch_size // micro_batches` rows. The mean of their losses is the loss
-                of the step.
+            accumulation_steps: int. Elements that make up a step, each of
+                `batch_size // accumulation_steps` rows. The mean of their losses is
+                the loss of the step.
 
         Returns:
             `tf.data.Dataset` of `(x, y, sample_weight)`.
@@ -154,11 +154,11 @@ class PretrainingExamples:
         """
         check_integer(1, batch_size=batch_size)
         check_integer(0, first_step=first_step)
-        check_integer(1, micro_batches=micro_batches)
-        if batch_size % micro_batches:
+        check_integer(1, accumulation_steps=accumulation_steps)
+        if batch_size % accumulation_steps:
             raise ValueError(
-                "`batch_size` must be a multiple of `micro_batches`. Received: "
-                f"batch_size={batch_size}, micro_batches={micro_batches}."
+                "`batch_size` must be a multiple of `accumulation_steps`. Received: "
+                f"batch_size={batch_size}, accumulation_steps={accumulation_steps}."
             )
         if num_steps is not None:
             check_integer(0, num_steps=num_steps)
@@ -170,8 +170,8 @@ class PretrainingExamples:
             x, y, real = self._make(epochs, indices)
             batch = (x, y, _scale(real, _count(real), batch_size))
             shape = [batch_size]
-            if micro_batches > 1:
-                shape = [micro_batches, batch_size // micro_batches]
+            if accumulation_steps > 1:
+                shape = [accumulation_steps, batch_size // accumulation_steps]
             return tf.nest.map_structure(
                 lambda values: tf.reshape(values, [*shape, *values.shape[1:]]), batch
             )
@@ -180,10 +180,10 @@ class PretrainingExamples:
         if num_steps is not None:
             steps = steps.take(num_steps)
         batches = steps.map(make, tf.data.AUTOTUNE, deterministic=True)
-        if micro_batches > 1:
+        if accumulation_steps > 1:
             size = tf.data.INFINITE_CARDINALITY
             if num_steps is not None:
-                size = num_steps * micro_batches
+                size = num_steps * accumulation_steps
             batches = batches.unbatch()
             batches = batches.apply(tf.data.experimental.assert_cardinality(size))
         return batches.prefetch(tf.data.AUTOTUNE)

@@ -47,7 +47,7 @@ import warnings
 from collections import Counter
 from pathlib import Path
 
-from keras_recbert.data.plain_prose import SENTENCE_END, paragraphs_of, sentence_of
+from keras_recbert.data.prose import SENTENCE_END, paragraphs_of, sentence_of
 
 LABEL_NAMES = ("class", "function", "manual", "module")
 

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from keras_recbert.ops.column_sum import column_sum
-from keras_recbert.ops.implementation import either, wide
+from keras_recbert.ops.implementation import at_least_float32, with_and_without_xla
 
 
 def add_norm(x, update, gamma, beta, keep=None, scale=1.0, epsilon=1e-12, xla=False):
@@ -38,7 +38,7 @@ def add_norm(x, update, gamma, beta, keep=None, scale=1.0, epsilon=1e-12, xla=Fa
 
 
 def _normalize(x, update, keep, scale, epsilon):
-    total = tf.cast(update, wide(x.dtype))
+    total = tf.cast(update, at_least_float32(x.dtype))
     if keep is not None:
         total = tf.where(keep, total * scale, 0.0)
     total += tf.cast(x, total.dtype)
@@ -70,4 +70,5 @@ def _add_norm_gradient(upstream, x, update, gamma, keep, scale, epsilon):
     )
 
 
-_forward, _backward = either(_add_norm), either(_add_norm_gradient)
+_forward = with_and_without_xla(_add_norm)
+_backward = with_and_without_xla(_add_norm_gradient)

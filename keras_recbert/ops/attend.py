@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from keras_recbert.ops.dropout import drop
-from keras_recbert.ops.implementation import either, wide
+from keras_recbert.ops.implementation import at_least_float32, with_and_without_xla
 
 
 def attend(scores, values, keep=None, scale=1.0, xla=False):
@@ -47,7 +47,7 @@ def attend(scores, values, keep=None, scale=1.0, xla=False):
 
 
 def _gradient(upstream, softmax, keep, scale):
-    dtype = wide(softmax.dtype)
+    dtype = at_least_float32(softmax.dtype)
     upstream, weights = tf.cast(upstream, dtype), tf.cast(softmax, dtype)
     if keep is not None:
         upstream = tf.where(keep, upstream * scale, 0.0)
@@ -55,4 +55,4 @@ def _gradient(upstream, softmax, keep, scale):
     return tf.cast((upstream - along) * weights, softmax.dtype)
 
 
-_backward = either(_gradient)
+_backward = with_and_without_xla(_gradient)

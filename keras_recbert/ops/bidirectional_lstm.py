@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from keras_recbert.ops.implementation import either, wide
+from keras_recbert.ops.implementation import at_least_float32, with_and_without_xla
 from keras_recbert.ops.time_loop import time_loop
 
 
@@ -51,7 +51,7 @@ def bidirectional_lstm(
         float tensor `(batch_size, sequence_length, 2 * units)`, both directions
         concatenated, 0 at masked positions; the type of the recurrence.
     """
-    dtype = wide(inputs.dtype)
+    dtype = at_least_float32(inputs.dtype)
     # Variables are read here: inside a custom gradient they would be captured.
     recurrent_kernel = tf.cast(recurrent_kernel, dtype)
     kernel, bias = tf.cast(kernel, inputs.dtype), tf.cast(bias, inputs.dtype)
@@ -177,4 +177,4 @@ def _gradients(upstream, kernel, mask, backwards, hs, cs, gates):
     return time_loop(body, (zeros, zeros), (gates[0],), steps)[0]
 
 
-_forward, _backward = either(_states), either(_gradients)
+_forward, _backward = with_and_without_xla(_states), with_and_without_xla(_gradients)

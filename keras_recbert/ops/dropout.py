@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from keras_recbert.ops.implementation import either
+from keras_recbert.ops.implementation import with_and_without_xla
 
 
 def keep_mask(shape, rate, seed):
@@ -40,4 +40,4 @@ def drop(x, keep, scale, xla=False):
     return run(x)
 
 
-_drop = either(lambda x, keep, scale: tf.where(keep, x * scale, 0))
+_drop = with_and_without_xla(lambda x, keep, scale: tf.where(keep, x * scale, 0))

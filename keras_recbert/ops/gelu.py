@@ -4,7 +4,7 @@ import math
 
 import tensorflow as tf
 
-from keras_recbert.ops.implementation import either, wide
+from keras_recbert.ops.implementation import at_least_float32, with_and_without_xla
 
 
 def gelu(x, xla=False):
@@ -39,13 +39,13 @@ def gelu_and_slope(z):
 
 
 def _gelu(x):
-    z = tf.cast(x, wide(x.dtype))
+    z = tf.cast(x, at_least_float32(x.dtype))
     return tf.cast(z * _distribution(z), x.dtype)
 
 
 def _gelu_gradient(upstream, x):
-    _, slope = gelu_and_slope(tf.cast(x, wide(x.dtype)))
+    _, slope = gelu_and_slope(tf.cast(x, at_least_float32(x.dtype)))
     return tf.cast(tf.cast(upstream, slope.dtype) * slope, x.dtype)
 
 
-_forward, _backward = either(_gelu), either(_gelu_gradient)
+_forward, _backward = with_and_without_xla(_gelu), with_and_without_xla(_gelu_gradient)

@@ -96,7 +96,7 @@ def accelerators():
     return tuple(sorted(types - {"CPU"}))
 
 
-def either(function):
+def with_and_without_xla(function):
     """`function` as it is, and compiled by XLA for each new shape: a dict by bool."""
     compiled = tf.function(function, jit_compile=True, autograph=False)
 
@@ -123,6 +123,6 @@ def _no_gradient(*upstream):
     )
 
 
-def wide(dtype):
+def at_least_float32(dtype):
     """Type to compute in: at least float32."""
     return tf.float64 if dtype == tf.float64 else tf.float32

@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from keras_recbert.ops.column_sum import column_sum
 from keras_recbert.ops.gelu import gelu_and_slope
-from keras_recbert.ops.implementation import either, wide
+from keras_recbert.ops.implementation import at_least_float32, with_and_without_xla
 from keras_recbert.ops.time_loop import time_loop
 
 UNROLL = 4  # steps in one turn of a compiled loop, which XLA then fuses
@@ -58,7 +58,7 @@ def swish_rnn(
         mask = tf.cast(padding_mask, tf.bool)
     # Variables are read here: inside a custom gradient they would be captured.
     vectors = [
-        tf.cast(vector, wide(hidden.dtype))
+        tf.cast(vector, at_least_float32(hidden.dtype))
         for vector in (alpha, beta, state_bias, gate_bias)
     ]
     if implementation == "reference":
@@ -182,4 +182,5 @@ def _positions(x, length):
     return tf.reshape(x, [tf.shape(x)[0], -1, dim])[:, :length]
 
 
-_forward, _backward = either(_gated_states), either(_gated_states_gradient)
+_forward = with_and_without_xla(_gated_states)
+_backward = with_and_without_xla(_gated_states_gradient)

@@ -32,7 +32,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         total_steps: int. Optimizer steps of the whole run.
         warmup_fraction: float in [0, 1]. Part of `total_steps` spent warming up.
         decay: bool. False: the rate stays what it is after the warm-up.
-        calls_per_step: int. Calls of an optimizer that make up a step: Keras counts
+        accumulation_steps: int. Calls of an optimizer that make up a step: Keras counts
             each call here when it accumulates gradients.
 
     Raises:
@@ -45,7 +45,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         total_steps,
         warmup_fraction=0.1,
         decay=True,
-        calls_per_step=1,
+        accumulation_steps=1,
     ):
         super().__init__()
         check_learning_rate(learning_rate)
@@ -61,10 +61,10 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.total_steps = total_steps
         self.warmup_fraction = warmup_fraction
         self.decay = decay
-        self.calls_per_step = calls_per_step
+        self.accumulation_steps = accumulation_steps
 
     def __call__(self, step):
-        step = ops.floor_divide(step, self.calls_per_step)
+        step = ops.floor_divide(step, self.accumulation_steps)
         step = ops.cast(step, "float32") + 1.0  # the first step is no idle one
         warmup = max(1.0, self.warmup_fraction * self.total_steps)
         rising = step / warmup
@@ -80,7 +80,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
             "total_steps": self.total_steps,
             "warmup_fraction": self.warmup_fraction,
             "decay": self.decay,
-            "calls_per_step": self.calls_per_step,
+            "accumulation_steps": self.accumulation_steps,
         }
 
 

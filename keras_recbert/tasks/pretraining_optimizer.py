@@ -27,7 +27,7 @@ def pretraining_optimizer(config):
         config.steps,
         config.warmup_steps / config.steps,
         decay=config.decay,
-        calls_per_step=config.accumulation_steps,
+        accumulation_steps=config.accumulation_steps,
     )
     arguments = {
         "epsilon": config.epsilon,

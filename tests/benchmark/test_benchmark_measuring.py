@@ -77,7 +77,7 @@ def test_ratio_is_the_median_of_the_rounds(fake_workers):
     assert a.median == 3.0
     assert a.rate == pytest.approx(40 / 3)
     assert (a.ratios, a.iterations, a.parameters) == ([], 2, 9)
-    assert (a.peak_bytes, a.rise_bytes) == (1100, 1000)
+    assert (a.peak_bytes, a.memory_rise_bytes) == (1100, 1000)
 
 
 def test_candidates_work_in_turn_and_start_in_turn(fake_workers):

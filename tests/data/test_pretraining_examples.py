@@ -287,7 +287,7 @@ def test_shapes_are_static_and_types_are_those_of_keras():
     assert y["bigram_shift"] == tf.TensorSpec([6, 24], tf.float32)
     for name, spec in weights.items():
         assert spec == tf.TensorSpec(y[name].shape, tf.float32)
-    spec = examples.batches(6, micro_batches=3).element_spec
+    spec = examples.batches(6, accumulation_steps=3).element_spec
     assert spec[0]["token_ids"].shape == (2, 24)
     assert make({"causal_lm": {}}).batches(6).element_spec[1]["causal_lm"] == (
         tf.TensorSpec([6, 23], tf.int32)
@@ -385,18 +385,20 @@ def test_an_epoch_reads_a_long_document_nearly_once():
 
 
 def test_weights_make_the_mean_of_keras_a_mean_over_predictions():
-    batch_size, micro_batches = 12, 3
+    batch_size, accumulation_steps = 12, 3
     examples = make()
     whole = next(examples.batches(batch_size, 2).as_numpy_iterator())
-    parts = list(examples.batches(batch_size, 2, 1, micro_batches).as_numpy_iterator())
-    assert len(parts) == micro_batches
+    parts = list(
+        examples.batches(batch_size, 2, 1, accumulation_steps).as_numpy_iterator()
+    )
+    assert len(parts) == accumulation_steps
     assert_equal(stack(parts), whole)
     rng = np.random.default_rng(4)
     logits = rng.normal(size=[batch_size, 4, 200]).astype(np.float32)
     shift_logits = rng.normal(size=[batch_size, 24]).astype(np.float32)
     masked = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     plain = keras.losses.SparseCategoricalCrossentropy(True, reduction="none")
-    rows = batch_size // micro_batches
+    rows = batch_size // accumulation_steps
     losses, shift_losses = [], []
     for part, (_, y, weights) in enumerate(parts):
         chunk = slice(part * rows, (part + 1) * rows)
@@ -551,9 +553,9 @@ def test_a_vocabulary_without_what_rows_need_is_refused():
         ({"batch_size": 4, "first_step": -1}, "Received: first_step=-1."),
         ({"batch_size": 4, "num_steps": 2.5}, "Received: num_steps=2.5."),
         (
-            {"batch_size": 4, "micro_batches": 3},
-            "`batch_size` must be a multiple of `micro_batches`. Received: "
-            "batch_size=4, micro_batches=3.",
+            {"batch_size": 4, "accumulation_steps": 3},
+            "`batch_size` must be a multiple of `accumulation_steps`. Received: "
+            "batch_size=4, accumulation_steps=3.",
         ),
     ],
 )

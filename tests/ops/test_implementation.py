@@ -13,12 +13,12 @@ from keras_recbert.ops.gelu import gelu
 from keras_recbert.ops.implementation import (
     MIN_XLA_WIDTH,
     accelerators,
+    at_least_float32,
     check_implementation,
     choose,
-    either,
     portable_graphs,
     use_xla,
-    wide,
+    with_and_without_xla,
 )
 
 WIDE, NARROW = MIN_XLA_WIDTH, MIN_XLA_WIDTH - 1
@@ -115,7 +115,7 @@ def compiled_functions(function, *args):
 
 
 def test_one_of_either_is_compiled():
-    double = either(lambda x, factor: x * factor)
+    double = with_and_without_xla(lambda x, factor: x * factor)
     x = tf.constant([1.0, 2.0])
     for xla in (False, True):
         assert compiled_functions(lambda x, xla=xla: double[xla](x, 2.0), x) == xla
@@ -124,7 +124,7 @@ def test_one_of_either_is_compiled():
 
 def test_no_tape_looks_into_what_is_compiled():
     """Gradients are written by hand; those of a compiled loop could not be built."""
-    double = either(lambda x: 2.0 * x)
+    double = with_and_without_xla(lambda x: 2.0 * x)
     x = tf.constant([1.0, 2.0])
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -178,7 +178,7 @@ def test_the_same_shapes_are_traced_once():
         traced.append(x.shape)
         return x + 1.0
 
-    compiled = either(count)[True]
+    compiled = with_and_without_xla(count)[True]
 
     @tf.function
     def two_layers(x):
@@ -190,6 +190,6 @@ def test_the_same_shapes_are_traced_once():
 
 
 def test_type_to_compute_in():
-    assert wide(tf.float64) == tf.float64
+    assert at_least_float32(tf.float64) == tf.float64
     for dtype in (tf.float32, tf.bfloat16, tf.float16):
-        assert wide(dtype) == tf.float32
+        assert at_least_float32(dtype) == tf.float32
