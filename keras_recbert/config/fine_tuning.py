@@ -7,6 +7,7 @@ from keras_recbert.config.own_data import check_own_data, table_name
 from keras_recbert.config.run import STRATEGIES, RunConfig, check
 
 POOLINGS = ("mean", "first")
+CONCATENATIONS = ("none", "cls", "next_sentence")
 
 
 @dataclasses.dataclass
@@ -55,6 +56,11 @@ class FineTuningConfig(RunConfig):
         pooling: What the head reads: mean (of all outputs) or first (BERT's pooled
             first token); by default first from another BERT that has a pooler, else
             mean.
+        layer: Block that the head reads, from 1; by default the one whose head was
+            pre-trained for it, else the last.
+        concatenate: What mean pooling has behind each output: cls (the first token of
+            the block of the next sentence head), next_sentence (the logits of that
+            head) or none; by default as the weights were pre-trained.
         freeze: What is not trained: embeddings, encoder, or the number of the lowest
             blocks (and the embeddings).
         lora_rank: Train adapters of this rank and the head only.
@@ -105,6 +111,8 @@ class FineTuningConfig(RunConfig):
     weight_decay: float = 0.01
     dropout: float = 0.1
     pooling: str | None = None
+    layer: int | None = None
+    concatenate: str | None = None
     freeze: int | str | None = None
     lora_rank: int | None = None
     layerwise_decay: float | None = None
@@ -133,6 +141,11 @@ class FineTuningConfig(RunConfig):
         check(0 <= self.dropout < 1, self, "dropout", "in [0, 1)")
         valid = (None, *POOLINGS)
         check(self.pooling in valid, self, "pooling", " or ".join(POOLINGS))
+        valid = self.layer is None or self.layer >= 1
+        check(valid, self, "layer", "at least 1")
+        valid = (None, *CONCATENATIONS)
+        rule = " or ".join(CONCATENATIONS)
+        check(self.concatenate in valid, self, "concatenate", rule)
         freezable = self.freeze in (None, "embeddings", "encoder") or (
             isinstance(self.freeze, int) and self.freeze >= 0
         )

@@ -20,6 +20,8 @@ def build_model(config, task, vocabulary, precision):
         "max_sequence_length": row_length(config),
         "dropout": config.dropout,
         "pooling": config.pooling,
+        "layer": config.layer,
+        "concatenate": config.concatenate,
         "freeze": config.freeze,
         "lora_rank": config.lora_rank,
         "layerwise_decay": config.layerwise_decay,

@@ -7,7 +7,7 @@ import pytest
 
 import keras_recbert
 from keras_recbert.config import FineTuningConfig, PretrainingConfig, read_recipe
-from keras_recbert.config.fine_tuning import POOLINGS
+from keras_recbert.config.fine_tuning import CONCATENATIONS, POOLINGS
 from keras_recbert.data.task_spec import get_task
 from keras_recbert.objectives import read_objectives
 
@@ -289,6 +289,7 @@ def test_overrides_take_what_models_take(tmp_path):
 
 
 def test_a_recipe_takes_the_poolings_of_a_task():
-    from keras_recbert.tasks import text_model
+    from keras_recbert.heads import reading
 
-    assert POOLINGS == text_model.POOLINGS
+    assert POOLINGS == reading.POOLINGS
+    assert CONCATENATIONS == reading.CONCATENATIONS

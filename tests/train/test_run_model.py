@@ -1,10 +1,14 @@
+import dataclasses
+
 import numpy as np
 import pytest
-from toy_texts import reviews, tiny_model
+from toy_texts import VOCABULARY, reviews, tiny_model
 
 from keras_recbert.config import FineTuningConfig
 from keras_recbert.data.task_spec import TaskSpec
-from keras_recbert.train.run_model import LabelScale, class_weights
+from keras_recbert.heads.reading import Reading
+from keras_recbert.train.precision import Precision
+from keras_recbert.train.run_model import LabelScale, build_model, class_weights
 
 CLASSES = TaskSpec(
     name="toy",
@@ -46,3 +50,26 @@ def test_a_model_of_scaled_labels_predicts_the_labels():
     LabelScale(50.0, 20.0).undo(model)
     after = model.predict(texts, verbose=0)
     np.testing.assert_allclose(after, 50 + 20 * before, rtol=1e-5)
+
+
+def test_a_head_reads_where_the_options_say():
+    config = FineTuningConfig(
+        model="swish_tiny",
+        pooling="mean",
+        layer=1,
+        concatenate="cls",
+        overrides={"hidden_dim": 12, "num_heads": 2, "num_layers": 2},
+    )
+    precision = Precision("float32", "asked for")
+    model = build_model(config, CLASSES, VOCABULARY, precision)
+    assert model.head.reading == Reading("mean", 1, "cls")
+    with pytest.raises(ValueError, match="from 1 to 2. Received: layer=3"):
+        build_model(
+            dataclasses.replace(config, layer=3),
+            CLASSES,
+            VOCABULARY,
+            Precision("float32"),
+        )
+    for options in ({"layer": 0}, {"concatenate": "nsp"}):
+        with pytest.raises(ValueError, match=f"`{next(iter(options))}` must be"):
+            FineTuningConfig(**options)
