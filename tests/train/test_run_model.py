@@ -64,12 +64,8 @@ def test_a_head_reads_where_the_options_say():
     model = build_model(config, CLASSES, VOCABULARY, precision)
     assert model.head.reading == Reading("mean", 1, "cls")
     with pytest.raises(ValueError, match="from 1 to 2. Received: layer=3"):
-        build_model(
-            dataclasses.replace(config, layer=3),
-            CLASSES,
-            VOCABULARY,
-            Precision("float32"),
-        )
+        config = dataclasses.replace(config, layer=3)
+        build_model(config, CLASSES, VOCABULARY, precision)
     for options in ({"layer": 0}, {"concatenate": "nsp"}):
         with pytest.raises(ValueError, match=f"`{next(iter(options))}` must be"):
             FineTuningConfig(**options)
