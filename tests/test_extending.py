@@ -270,7 +270,7 @@ def test_a_data_set_of_ones_own(help_desk, tmp_path, capsys, monkeypatch):
         assert results["dev_examples"] == {"dev": 8}
         model = keras_recbert.load(run / "preset")
         assert model.label_names == ["false", "true"]
-        assert model.num_texts == 2
+        assert model.fields == ("text", "text_pair")
         card = json.loads((run / "preset" / "card.json").read_text())
         assert '"task": "mine"' in json.dumps(card)
 

@@ -121,11 +121,11 @@ def test_killed_at_any_moment_the_weights_are_the_same(start, tmp_path):
     random.seed(0)
     run = tmp_path / "killed"
     killed_at = []
-    for number in range(17):
+    for number in range(9):
         kill_somewhere(start(run), run, number)
         killed_at.append(max(Checkpoints(run / "checkpoints").steps(), default=0))
     print("latest checkpoint at each kill:", *killed_at)
-    assert len(set(killed_at)) > 10, killed_at
+    assert len(set(killed_at)) > 5, killed_at
     assert not (run / "results.json").exists()
     for name in LAST_FILES:
         process = start(run)
