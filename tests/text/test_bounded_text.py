@@ -201,7 +201,8 @@ def test_no_more_words_than_could_be_packed_are_split(monkeypatch):
     monkeypatch.setattr(tf_text, "regex_split", split)
     tf.config.run_functions_eagerly(True)  # so that `split` sees numbers
     try:
-        ids = preprocessor(list(texts.values()))["token_ids"].numpy()
+        columns = preprocessor.columns(list(texts.values()))
+        ids = preprocessor.pack(*columns)["token_ids"].numpy()
     finally:
         tf.config.run_functions_eagerly(False)
     assert max(seen[: len(texts)]) == MAX_WORDS
