@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from keras_recbert.core.checks import check_positive
 from keras_recbert.heads.head import Head, check_labels, register_head
+from keras_recbert.metrics.glue import CLASSIFICATION_METRICS
 
 
 @register_head
@@ -23,6 +24,7 @@ class ClassificationHead(Head):
     """
 
     task = "classifier"
+    more_metrics = CLASSIFICATION_METRICS
 
     def __init__(self, num_classes=None, label_names=None):
         if num_classes is None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_recbert.core.names import UnknownNameError, nearest
 from keras_recbert.layers.common import bert_initializer
-from keras_recbert.metrics.glue import glue_scores
+from keras_recbert.metrics.glue import METRICS, glue_scores
 
 
 class Head:
@@ -24,6 +24,7 @@ class Head:
         task: str. Value of `task` in `build`.
         metric_names: tuple of str. What dev sets are scored by unless a data set says
             otherwise; the first decides which epoch is kept. See `scores`.
+        more_metrics: tuple of str. Others that `scores` knows.
         packer: str. Class of the preprocessor, see `keras_recbert.text.Packer`: what
             fields an example of the task has.
         dense: `keras.layers.Dense`, from rows to `units` logits.
@@ -36,6 +37,7 @@ class Head:
 
     task = None
     metric_names = ("accuracy",)
+    more_metrics = METRICS
     packer = "TextPreprocessor"
     reading = None
 

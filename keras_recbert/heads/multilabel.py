@@ -26,6 +26,7 @@ class MultilabelHead(Head):
 
     task = "multilabel_classifier"
     metric_names = METRICS
+    more_metrics = ()
 
     def __init__(self, label_names):
         label_names = list(label_names)

@@ -47,40 +47,6 @@ class Reading:
         pool = MeanPooling(dtype=outputs.encoder.policy, name="mean_pooling")
         return pool(tokens, outputs.inputs["padding_mask"])
 
-    def sources(self, encoder):
-        """What is read of an encoder.
-
-        Args:
-            encoder: `Encoder`.
-
-        Returns:
-            Tuple of a list of tensors of `encoder.output`, and a list of layers of the
-            encoder that are called on them.
-        """
-        output = encoder.output
-
-        def block(layer):
-            if encoder.is_last(layer):
-                return output["sequence_output"]
-            return output["encoder_outputs"][layer - 1]
-
-        def pooled(layer):
-            if encoder.is_last(layer):
-                return [output["pooled_output"]], []
-            return [block(layer)], [encoder.pool_token, encoder.pooler]
-
-        if self.pooling == "first":
-            return pooled(self.layer)
-        tensors, layers = [block(self.layer)], []
-        if self.concatenate == "cls":
-            tensors.append(block(self.sentence_layer))
-            layers.append(encoder.pool_token)
-        elif self.concatenate == "next_sentence":
-            more, layers = pooled(self.sentence_layer)
-            tensors += more
-            layers = [*layers, encoder.next_sentence_head]
-        return tensors, layers
-
 
 def choose_reading(encoder, pooling, layer=None, concatenate=None):
     """What a head of a task reads: where the encoder was pre-trained for it.
@@ -119,7 +85,7 @@ def choose_reading(encoder, pooling, layer=None, concatenate=None):
     heads = encoder.pretrained_heads
     sentence = heads.get("next_sentence", {}).get("layer")
     if pooling == "first":
-        return Reading("first", _above_none(encoder, layer, sentence))
+        return Reading("first", _layer(encoder, layer, sentence))
     tokens = next((heads[name] for name in TOKEN_OBJECTIVES if name in heads), {})
     if concatenate is None:
         concatenate = tokens.get("concatenate")
@@ -129,7 +95,7 @@ def choose_reading(encoder, pooling, layer=None, concatenate=None):
         check_concatenation(encoder, concatenate)
     return Reading(
         pooling,
-        _above_none(encoder, layer, tokens.get("layer")),
+        _layer(encoder, layer, tokens.get("layer")),
         concatenate,
         None if concatenate is None else sentence,
     )
@@ -169,7 +135,7 @@ def check_concatenation(encoder, concatenate):
         )
 
 
-def _above_none(encoder, layer, default):
+def _layer(encoder, layer, default):
     """`layer`, else `default`; None for the last block."""
     layer = default if layer is None else layer
     return None if encoder.is_last(layer) else layer

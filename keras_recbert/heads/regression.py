@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from keras_recbert.heads.head import Head, check_labels, register_head
+from keras_recbert.metrics.glue import REGRESSION_METRICS
 
 
 @register_head
@@ -13,6 +14,7 @@ class RegressionHead(Head):
 
     task = "regressor"
     metric_names = ("pearson", "spearman")
+    more_metrics = REGRESSION_METRICS
 
     def __init__(self):
         super().__init__(1)

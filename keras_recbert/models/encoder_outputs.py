@@ -11,12 +11,15 @@ class EncoderOutputs:
     Args:
         encoder: `Encoder`.
         inputs: dict of Keras tensors: those of the encoder, and of heads.
+        outputs: what the encoder gave for them; by default it is called.
     """
 
-    def __init__(self, encoder, inputs):
+    def __init__(self, encoder, inputs, outputs=None):
         self.encoder = encoder
         self.inputs = inputs
-        self._outputs = encoder({name: inputs[name] for name in encoder.input})
+        if outputs is None:
+            outputs = encoder({name: inputs[name] for name in encoder.input})
+        self._outputs = outputs
         self._sentences = {}
 
     def tokens(self, layer=None, concatenate=None, sentence_layer=None):
@@ -99,13 +102,11 @@ def unread_layers(encoder, readings):
     Returns:
         list of layers.
     """
-    tensors, called = [], []
-    for reading in readings:
-        read, parts = reading.sources(encoder)
-        tensors += read
-        called += parts
-    in_graph = keras.Model(encoder.input, tensors).layers
+    # In the graph of the encoder itself, which tells its layers apart.
+    outputs = EncoderOutputs(encoder, encoder.input, encoder.output)
+    rows = [reading.rows(outputs) for reading in readings]
+    read = keras.Model(encoder.input, rows).layers
     layers = [*encoder.layers]
     if encoder.next_sentence_head is not None:
         layers.append(encoder.next_sentence_head)
-    return [layer for layer in layers if layer not in in_graph and layer not in called]
+    return [layer for layer in layers if layer not in read]

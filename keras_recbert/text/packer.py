@@ -180,8 +180,11 @@ class Packer(keras.layers.Layer):
         Those of one that takes `**kwargs` are of the classes above it, too.
         """
         names = {}
-        for one in reversed(cls.__mro__[: cls.__mro__.index(Packer) + 1]):
-            names |= inspect.signature(one.__init__).parameters
+        for one in cls.__mro__[: cls.__mro__.index(Packer) + 1]:
+            own = inspect.signature(one.__init__).parameters
+            names |= own
+            if not any(p.kind is p.VAR_KEYWORD for p in own.values()):
+                break
         return tuple(n for n in names if n not in ("self", "tokenizer", "kwargs"))
 
     def arguments(self):

@@ -6,23 +6,11 @@ from keras_recbert.core.names import check_arguments, nearest
 from keras_recbert.data.task_files import load_splits, load_tfds
 from keras_recbert.data.task_spec import get_task
 from keras_recbert.heads import get_head
-from keras_recbert.metrics.glue import (
-    CLASSIFICATION_METRICS,
-    METRICS,
-    REGRESSION_METRICS,
-)
 from keras_recbert.models.registry import get_card
 from keras_recbert.text.vocabulary import load_vocabulary
 from keras_recbert.train.own_data import check_files, load_own_data
 from keras_recbert.train.run import open_run
 from keras_recbert.train.training_run import FINE_TUNING, train
-
-# Beside those that a head names; other heads may take any.
-METRICS_OF_HEADS = {
-    "classifier": CLASSIFICATION_METRICS,
-    "multilabel_classifier": (),
-    "regressor": REGRESSION_METRICS,
-}
 
 
 def fine_tune(config):
@@ -93,8 +81,7 @@ def check_task(task):
     head = get_head(task.head)
     where = f"The head {task.head!r} of task {task.name!r}"
     check_arguments(where, task.head_arguments, head.arguments())
-    others = METRICS_OF_HEADS.get(task.head, METRICS)
-    valid = dict.fromkeys((*head.metric_names, *others))
+    valid = dict.fromkeys((*head.metric_names, *head.more_metrics))
     for name in task.metrics:
         if name not in valid:
             raise ValueError(

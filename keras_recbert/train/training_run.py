@@ -158,7 +158,7 @@ def _build(run, task, vocabulary, examples, scale):
     batch_size = min(config.batch_size, len(examples))
     batches = bucketed_batches(
         model.preprocessor,
-        _columns(examples),
+        tuple(examples.fields.values()),
         (_targets(model, examples, scale),),
         batch_size,
         seed=config.seed,
@@ -243,7 +243,7 @@ def _dev_batches(run, model, examples):
     num_devices = run.strategy.num_replicas_in_sync
     size = 2 * min(run.config.batch_size, len(examples))
     size = -(-size // num_devices) * num_devices
-    texts = _columns(examples)
+    texts = tuple(examples.fields.values())
     features = ordered_batches(model.preprocessor, texts, None, size)
     return even_features(features, run.strategy)
 
@@ -316,8 +316,3 @@ def _labels(examples):
 def _all_texts(examples):
     columns = examples.fields.values()
     return [text for column in columns for value in column for text in texts_in(value)]
-
-
-def _columns(examples):
-    columns = tuple(examples.fields.values())
-    return columns if len(columns) > 1 else columns[0]

@@ -23,20 +23,6 @@ from keras_recbert.data.task_spec import get_task, list_tasks
 GLUE = ["cola", "sst2", "mrpc", "qqp", "stsb", "mnli", "qnli", "rte", "wnli"]
 
 
-@pytest.fixture
-def write(tmp_path):
-    """Writes a file below `tmp_path` and returns its path."""
-
-    def write(name, content):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        data = content.encode("utf-8") if isinstance(content, str) else content
-        path.write_bytes(data)
-        return path
-
-    return write
-
-
 @pytest.fixture(scope="module")
 def real_glue():
     data_dir = os.environ.get("RECBERT_DATA_DIR")

@@ -36,20 +36,6 @@ VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 VOCABULARY += ["the", "wind", "##mill", "##s", "turn", "is", "old", ".", "a", "é", "-"]
 
 
-@pytest.fixture
-def write(tmp_path):
-    """Writes a file below `tmp_path` and returns its path."""
-
-    def write(name, content):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        data = content.encode("utf-8") if isinstance(content, str) else content
-        path.write_bytes(data)
-        return path
-
-    return write
-
-
 def read(path, format="text", start=0, end=sys.maxsize, **reading):
     source = Source(0, os.fspath(path), format, path.stat().st_size)
     return list(read_documents(source, Reading(**reading), start, end))

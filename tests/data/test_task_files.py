@@ -10,20 +10,6 @@ from keras_recbert.data.task_files import (
 )
 
 
-@pytest.fixture
-def write(tmp_path):
-    """Writes a file below `tmp_path` and returns its path."""
-
-    def write(name, content):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        data = content.encode("utf-8") if isinstance(content, str) else content
-        path.write_bytes(data)
-        return path
-
-    return write
-
-
 def rte_rows(*rows):
     lines = ["index\tsentence1\tsentence2\tlabel"]
     lines += [f"{i}\t" + "\t".join(row) for i, row in enumerate(rows)]

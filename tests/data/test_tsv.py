@@ -8,20 +8,6 @@ from keras_recbert.data.task_files import read_file
 from keras_recbert.data.tsv import TsvReader
 
 
-@pytest.fixture
-def write(tmp_path):
-    """Writes a file below `tmp_path` and returns its path."""
-
-    def write(name, content):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        data = content.encode("utf-8") if isinstance(content, str) else content
-        path.write_bytes(data)
-        return path
-
-    return write
-
-
 def test_missing_column_names_it_and_what_was_found(write):
     path = write("x.tsv", "sentence,label\nfine,1\n")
     with pytest.raises(ValueError) as error:
