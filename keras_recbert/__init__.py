@@ -21,7 +21,7 @@ register_lazily()  # for `keras.models.load_model`
 __getattr__, _, _ = lazy_loader.attach(
     __name__,
     submodules=["blocks", "data", "heads", "layers", "tasks", "text"],
-    submod_attrs={"train.finetune": ["finetune"]},
+    submod_attrs={"train.finetune": ["finetune"], "train.probe": ["probe"]},
 )
 __all__ = [
     "ModelCard",
@@ -36,6 +36,7 @@ __all__ = [
     "layers",
     "list_models",
     "load",
+    "probe",
     "register",
     "save_preset",
     "tasks",

@@ -13,6 +13,8 @@ PACKAGE = "keras_recbert"
 # Every class that is decorated with `register_keras_serializable`, by file.
 CLASSES = {
     "heads.regression": ("RowSquaredError", "MeanRowSquaredError"),
+    "heads.token_classification": ("WordAccuracy",),
+    "heads.token_loss": ("TokenLoss",),
     "layers.add_norm": ("AddNorm",),
     "layers.bert_embeddings": ("BertEmbeddings",),
     "layers.bidirectional_lstm": ("BidirectionalLSTM",),
@@ -22,13 +24,14 @@ CLASSES = {
     "layers.dropout": ("Dropout",),
     "layers.feed_forward": ("FeedForward",),
     "layers.masked_lm_head": ("MaskedLMHead",),
+    "layers.max_pooling": ("MaxPooling",),
     "layers.mean_pooling": ("MeanPooling",),
     "layers.self_attention": ("SelfAttention",),
     "layers.swish_rnn": ("SwishRNN",),
     "layers.swish_rnn_block": ("SwishRNNBlock",),
     "layers.trans_blstm_block": ("TransBLSTMBlock",),
     "layers.transformer_block": ("TransformerBlock",),
-    "models.backbone": ("RecBertBackbone", "PoolToken"),
+    "models.recbert_encoder": ("RecBertEncoder", "PoolToken"),
     "tasks.fine_tuning_optimizer": ("WarmupLinearDecay", "LayerwiseAdamW"),
     "tasks.lora_adapters": ("LoraAdapters",),
     "tasks.optimizers": ("Adadelta", "AdamW"),
@@ -44,7 +47,11 @@ CLASSES = {
     "tasks.text_classifier": ("TextClassifier",),
     "tasks.text_model": ("TextModel",),
     "tasks.text_regressor": ("TextRegressor",),
+    "text.choice_preprocessor": ("ChoicePreprocessor",),
+    "text.question_preprocessor": ("QuestionPreprocessor",),
     "text.text_preprocessor": ("TextPreprocessor",),
+    "text.window_preprocessor": ("WindowPreprocessor",),
+    "text.word_preprocessor": ("WordPreprocessor",),
     "text.wordpiece_tokenizer": ("WordPieceTokenizer",),
 }
 

@@ -17,7 +17,7 @@ def step_flops(sizes, shape, pass_):
     nothing.
 
     Args:
-        sizes: dict of arguments of `RecBertBackbone`.
+        sizes: dict of arguments of `RecBertEncoder`.
         shape: `comparisons.Shape`.
         pass_: `"forward"` or `"train"`.
     """

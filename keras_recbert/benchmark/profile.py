@@ -21,7 +21,7 @@ from keras_recbert.benchmark.progress import Progress
 from keras_recbert.builder import encoder_arguments
 from keras_recbert.core.checks import check_positive
 from keras_recbert.core.folders import check_file, new_file
-from keras_recbert.models.backbone import RecBertBackbone
+from keras_recbert.models.recbert_encoder import RecBertEncoder
 from keras_recbert.ops.implementation import accelerators
 from keras_recbert.tasks.optimizers import AdamW
 from keras_recbert.train.precision import POLICIES
@@ -156,7 +156,7 @@ def profile(
 
     progress = Progress()
     progress.live(f"building {model}")
-    encoder = RecBertBackbone(**arguments)
+    encoder = RecBertEncoder(**arguments)
     if shape.sequence_length > encoder.max_sequence_length:
         raise ValueError(
             f"{model} has {encoder.max_sequence_length} positions. "

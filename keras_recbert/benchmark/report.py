@@ -8,6 +8,7 @@ import platform
 
 from keras_recbert.benchmark.environments import PEERS, installed
 from keras_recbert.core.folders import new_file
+from keras_recbert.core.machine import num_cores
 
 MEGABYTE = 1e6
 # What others may take of the processors before it is worth a word. Frameworks that
@@ -45,9 +46,8 @@ COLUMNS = (
 
 def describe_device():
     """Lines that say what machine this is."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
     return [
-        f"processor: {_processor()}, {cores or os.cpu_count()} cores",
+        f"processor: {_processor()}, {num_cores()} cores",
         f"memory: {_memory()}",
         f"system: {platform.system()} {platform.machine()}, GPUs are not used",
     ]

@@ -8,7 +8,7 @@ class BlockKind:
     """Everything the zoo knows of one kind of encoder block.
 
     Subclass it, and decorate the subclass with `register_block`. Then
-    `RecBertBackbone(block=name)` builds encoders of it, and the contract tests,
+    `RecBertEncoder(block=name)` builds encoders of it, and the contract tests,
     `explain`, warm starts, memory checks and the benchmark know it.
 
     Attributes:
@@ -121,7 +121,7 @@ class BlockKind:
             ValueError: for an argument that is unknown, or does not fit.
         """
         check_positive(hidden_dim=hidden_dim)
-        what = f"a backbone of {self.name!r} blocks"
+        what = f"an encoder of {self.name!r} blocks"
         check_arguments(what, arguments, self.arguments)
         config = {
             "hidden_dim": hidden_dim,

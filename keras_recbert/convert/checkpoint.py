@@ -66,7 +66,7 @@ class Checkpoint:
     Args:
         path: str. The folder, as the user named it.
         format: str. Name of the format, for people.
-        sizes: dict. Sizes of the encoder in the words of `RecBertBackbone`:
+        sizes: dict. Sizes of the encoder in the words of `RecBertEncoder`:
             `num_layers`, `hidden_dim`, `num_heads`, `intermediate_dim`,
             `vocabulary_size`, `max_sequence_length`, `num_segments`.
         sizes_from: str. File that says so.

@@ -213,7 +213,7 @@ def write_huggingface(encoder, folder, preprocessor=None, overwrite=False, model
     """Writes a folder that `from_pretrained` of `transformers` loads.
 
     Args:
-        encoder: `RecBertBackbone` of transformer blocks.
+        encoder: `RecBertEncoder` of transformer blocks.
         folder: path. Written under a temporary name and renamed.
         preprocessor: optional `TextPreprocessor`; its vocabulary is written too.
         overwrite: bool. Replaces a folder that holds such files and nothing else.

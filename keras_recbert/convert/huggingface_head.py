@@ -69,7 +69,7 @@ def load_head(head, encoder, checkpoint):
 
     Args:
         head: layer, built. Its weights are called `kernel` and `bias`.
-        encoder: `RecBertBackbone`, filled from the checkpoint.
+        encoder: `RecBertEncoder`, filled from the checkpoint.
         checkpoint: `Checkpoint` whose `head` is not None.
 
     Returns:
@@ -105,14 +105,20 @@ def describe_head(model):
         Tuple of a dict, part of the config, and a dict of name to array.
 
     Raises:
-        ValueError: if the head is of another task, or reads something else than BERT's
-            pooled first token.
+        ValueError: if the head is of another task, reads something else than BERT's
+            pooled first token, or several windows.
     """
     if model.head.task not in ("classifier", "regressor"):
         raise ValueError(
             f"A {ARCHITECTURE} is written of a classifier or a regressor. Received: a "
             f"model with task={model.head.task!r}. A SavedModel or a preset keeps "
             "every head."
+        )
+    if model.long_texts == "windows":
+        raise ValueError(
+            f"Hugging Face's {ARCHITECTURE} reads one row of a text. Received: a model "
+            "with long_texts='windows'. Write a SavedModel or a preset, which keep the "
+            "windows; or fine-tune a model without."
         )
     layer = model.head.reading.layer
     if model.pooling != "first" or layer is not None:
@@ -122,7 +128,7 @@ def describe_head(model):
             f"block only. Received: a model with {where}. Fine-tune one with "
             "pooling='first' (--pooling first); or write a SavedModel or a preset, "
             "which keep every head; or write the encoder alone: encoder = "
-            "model.backbone; encoder.preprocessor = model.preprocessor; "
+            "model.encoder; encoder.preprocessor = model.preprocessor; "
             "encoder.save_huggingface(folder)."
         )
     names = getattr(model.head, "label_names", None) or ["LABEL_0"]

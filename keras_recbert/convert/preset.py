@@ -39,7 +39,7 @@ class Preset:
 
     Args:
         config: dict. `config.json`: class and arguments of the model, of its
-            `backbone` (None for a bare encoder) and of its `preprocessor` (or None).
+            `encoder` (None for a bare encoder) and of its `preprocessor` (or None).
         card: dict. `card.json`: sizes, metrics, source, license, versions, checksums.
         path: pathlib.Path. The folder.
     """
@@ -51,12 +51,12 @@ class Preset:
     @property
     def encoder_arguments(self):
         """Arguments of the encoder."""
-        return (self.config["backbone"] or self.config)["arguments"]
+        return (self.config["encoder"] or self.config)["arguments"]
 
     @property
     def encoder_class(self):
         """Name of the class of the encoder."""
-        return (self.config["backbone"] or self.config)["class"]
+        return (self.config["encoder"] or self.config)["class"]
 
 
 def write_preset(
@@ -73,9 +73,9 @@ def write_preset(
     The folder is written under a temporary name and renamed.
 
     Args:
-        model: `RecBertBackbone` or a task model.
+        model: `RecBertEncoder` or a task model.
         directory: str or path. A folder that does not exist yet.
-        metrics: optional dict of JSON, such as `{"SST-2 dev accuracy": 91.4}`.
+        metrics: optional dict of JSON, such as `{"SST-2 validation accuracy": 91.4}`.
         source: optional str. Where the weights come from.
         license: optional str. Under what terms they may be used.
         overwrite: bool. Replaces `directory` if it is a preset and nothing else.
@@ -95,8 +95,8 @@ def write_preset(
     config = _describe(model)
     check_config(CONFIG, config)
     tensors = weights_by_name(model, functools.partial(_build_again, model, config))
-    encoder = getattr(model, "backbone", model)
-    arguments = (config["backbone"] or config)["arguments"]
+    encoder = getattr(model, "encoder", model)
+    arguments = (config["encoder"] or config)["arguments"]
     card = {
         "format_version": FORMAT_VERSION,
         "name": encoder.name,
@@ -170,7 +170,7 @@ def load_preset(directory, classes):
     """
     preset = read_preset(directory)
     file = preset.path / CONFIG
-    for described in (preset.config, preset.config["backbone"]):
+    for described in (preset.config, preset.config["encoder"]):
         if described is not None and described["class"] not in classes:
             raise CheckpointError(
                 f"{file}: the class must be one of {', '.join(map(repr, classes))}. "
@@ -204,11 +204,11 @@ def load_preset(directory, classes):
 
 def _describe(model):
     """What `config.json` holds."""
-    backbone = getattr(model, "backbone", None)
+    encoder = getattr(model, "encoder", None)
     return {
         "format_version": FORMAT_VERSION,
         **_class_and_arguments(model),
-        "backbone": None if backbone is None else _class_and_arguments(backbone),
+        "encoder": None if encoder is None else _class_and_arguments(encoder),
         "preprocessor": _describe_preprocessor(model.preprocessor),
     }
 
@@ -235,7 +235,7 @@ def _describe_preprocessor(preprocessor):
 
 def _class_and_arguments(model):
     arguments = model.get_config()
-    for key in ("backbone", "preprocessor"):
+    for key in ("encoder", "preprocessor"):
         arguments.pop(key, None)
     if "dtype" in arguments:
         # Keras would put a class and its module here, and import it on loading.
@@ -262,20 +262,20 @@ def _make_preprocessor(described, directory):
 def _build(config, preprocessor, classes):
     """The model that `config` describes, with initial weights."""
     make, arguments = classes[config["class"]], dict(config["arguments"])
-    if config["backbone"] is None:
+    if config["encoder"] is None:
         model = make(**arguments)
         model.preprocessor = preprocessor
         return model
-    described = config["backbone"]
-    backbone = classes[described["class"]](**described["arguments"])
+    described = config["encoder"]
+    encoder = classes[described["class"]](**described["arguments"])
     fields = arguments.pop("fields")  # noticed by `fit`, no argument
-    model = make(backbone=backbone, preprocessor=preprocessor, **arguments)
+    model = make(encoder=encoder, preprocessor=preprocessor, **arguments)
     model.fields = tuple(fields)
     return model
 
 
 def _build_again(model, config):
-    parts = (model, getattr(model, "backbone", model))
+    parts = (model, getattr(model, "encoder", model))
     classes = {type(part).__name__: type(part) for part in parts}
     return _build(config, model.preprocessor, classes)
 
@@ -302,7 +302,7 @@ def _check_metrics(metrics):
     if not isinstance(metrics, dict) or list(plain) != list(metrics):
         raise ValueError(
             "`metrics` must be a dict with strings as keys, such as "
-            f"{{'SST-2 dev accuracy': 91.4}}. Received: {metrics!r}."
+            f"{{'SST-2 validation accuracy': 91.4}}. Received: {metrics!r}."
         )
     return plain
 

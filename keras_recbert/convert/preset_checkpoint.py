@@ -30,7 +30,7 @@ def read_preset_checkpoint(folder):
     from keras_recbert.text.vocabulary import load_vocabulary
 
     preset = read_preset(folder)
-    if preset.encoder_class != "RecBertBackbone":
+    if preset.encoder_class != "RecBertEncoder":
         raise CheckpointError(
             f"{folder} holds a {preset.encoder_class}: `weights` start encoders of "
             "BERT's frame. `keras_recbert.load` gives it back as it was saved."

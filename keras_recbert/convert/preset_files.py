@@ -8,11 +8,11 @@ from keras_recbert.convert.bert_config import read_object
 from keras_recbert.convert.checkpoint import CheckpointError
 from keras_recbert.core.json_files import file_sha256
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 CARD, CONFIG = "card.json", "config.json"
 WEIGHTS, VOCABULARY = "model.safetensors", "vocab.txt"
 FILES = (CARD, CONFIG, WEIGHTS, VOCABULARY)
-CONFIG_KEYS = ("format_version", "class", "arguments", "backbone", "preprocessor")
+CONFIG_KEYS = ("format_version", "class", "arguments", "encoder", "preprocessor")
 CARD_KEYS = (
     "format_version",
     "name",
@@ -107,15 +107,15 @@ def check_config(file, config):
     _check_version(file, config)
     _check_keys(file, "", config, CONFIG_KEYS)
     models = [("", config)]
-    if config["backbone"] is not None:
-        models.append(("backbone", config["backbone"]))
-        _check_keys(file, "backbone", config["backbone"], ("class", "arguments"))
+    if config["encoder"] is not None:
+        models.append(("encoder", config["encoder"]))
+        _check_keys(file, "encoder", config["encoder"], ("class", "arguments"))
     for where, described in models:
         where = f"{where}.arguments".lstrip(".")
         arguments = described["arguments"]
         plain = isinstance(arguments, dict) and all(
             _is_plain(value)
-            or (key == "head" and _is_plain_dict(value))
+            or (key == "head" and _is_plain_dict(value, _is_head_argument))
             or (key == "pretrained_heads" and _is_plain_dict(value, _is_plain_dict))
             for key, value in arguments.items()
         )
@@ -150,6 +150,11 @@ def _is_plain(value):
 def _is_plain_dict(value, is_valid=_is_plain):
     """Whether a value is a dict of plain values, as the `head` of a `TextModel` is."""
     return isinstance(value, dict) and all(map(is_valid, value.values()))
+
+
+def _is_head_argument(value):
+    """Whether it is an argument of a head, or of several heads the dict of one."""
+    return _is_plain(value) or _is_plain_dict(value)
 
 
 def _check_version(file, content):

@@ -52,7 +52,7 @@ def load_heads(heads, encoder, checkpoint):
 
     Args:
         heads: dict of the name of an objective to its `ObjectiveHead`, built.
-        encoder: `RecBertBackbone`, filled from the checkpoint.
+        encoder: `RecBertEncoder`, filled from the checkpoint.
         checkpoint: `Checkpoint`.
 
     Returns:

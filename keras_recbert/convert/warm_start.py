@@ -81,7 +81,7 @@ def load_weights(encoder, checkpoint):
     at zero.
 
     Args:
-        encoder: `RecBertBackbone`, built, of sizes that `check_sizes` allows.
+        encoder: `RecBertEncoder`, built, of sizes that `check_sizes` allows.
         checkpoint: `Checkpoint`.
 
     Returns:

@@ -34,7 +34,9 @@ def check_rate(**rates):
             )
 
 
-def check_seed(seed):
+def check_seed(seed, name="seed"):
     """Raises `ValueError` for a seed that a generator of Keras or NumPy refuses."""
     if not 0 <= seed < 2**32:
-        raise ValueError(f"`seed` must be from 0 to 2**32 - 1. Received: seed={seed}.")
+        raise ValueError(
+            f"`{name}` must be from 0 to 2**32 - 1. Received: {name}={seed}."
+        )

@@ -17,6 +17,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "dropout": ["Dropout"],
         "feed_forward": ["FeedForward"],
         "masked_lm_head": ["MaskedLMHead"],
+        "max_pooling": ["MaxPooling"],
         "mean_pooling": ["MeanPooling"],
         "self_attention": ["SelfAttention"],
         "swish_rnn": ["SwishRNN"],

@@ -1,1 +1,1 @@
-"""Encoders: the registry of named sizes and the backbone they build."""
+"""Encoders: the registry of named sizes and the encoder they build."""

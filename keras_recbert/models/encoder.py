@@ -75,6 +75,76 @@ class Encoder(keras.Model):
 
         write_preset(self, directory, metrics, overwrite=overwrite, **card)
 
+    def encode(
+        self,
+        texts,
+        layer=None,
+        pooling=None,
+        combine="concatenate",
+        normalize=True,
+        batch_size=32,
+        verbose="auto",
+    ):
+        """A vector for each text: by default a sentence embedding.
+
+        The defaults, the mean of the last block's tokens at length 1, are those of
+        `sentence-transformers` for MiniLM. Dropout does not act.
+
+        Args:
+            texts: a str, a list or array of str, or for pairs a tuple of two of these.
+            layer: int: 0, the embeddings; 1, the first block; -1, the last block. Or a
+                sequence of them, such as `[-4, -3, -2, -1]`. Default: the last block.
+            pooling: `"mean"` (the default), `"max"` or `"cls"`, the first token.
+            combine: of several layers, `"concatenate"`, `"sum"` or `"stack"`.
+            normalize: bool. Whether vectors have length 1.
+            batch_size: int. Texts at a time; those of similar length are together.
+            verbose: False for no progress bar.
+
+        Returns:
+            float32 NumPy array `(num_texts, dim)`, in the order of the texts; with
+            `combine="stack"` `(num_texts, num_layers, dim)`.
+
+        Raises:
+            ValueError, TypeError: without a vocabulary, for a layer that there is not,
+                for what is no text; see
+                `keras_recbert.tasks.sentence_encoder.SentenceEncoder`.
+        """
+        from keras_recbert.tasks.sentence_encoder import encode
+
+        reading = {"layer": layer, "pooling": pooling, "combine": combine}
+        reading["normalize"] = normalize
+        return encode(self, self.preprocessor, texts, reading, batch_size, verbose)
+
+    def export_savedmodel(
+        self,
+        path,
+        fields=("text",),
+        overwrite=False,
+        layer=None,
+        pooling=None,
+        combine="concatenate",
+        normalize=True,
+    ):
+        """Writes a SavedModel from raw strings to `embeddings`, what `encode` gives.
+
+        See `keras_recbert.serving.savedmodel.write_savedmodel`.
+
+        Args:
+            path: str or path. A folder that does not exist yet.
+            fields: sequence of str, `("text",)` or `("text", "text_pair")`.
+            overwrite: bool. Replaces `path` if it exists.
+            layer, pooling, combine, normalize: as for `encode`.
+        """
+        from keras_recbert.serving.savedmodel import write_savedmodel
+        from keras_recbert.tasks.model_inputs import need_preprocessor
+        from keras_recbert.tasks.sentence_encoder import sentence_encoder
+
+        need_preprocessor(self.preprocessor)
+        reading = {"layer": layer, "pooling": pooling, "combine": combine}
+        reading["normalize"] = normalize
+        model = sentence_encoder(self, self.preprocessor, **reading)
+        write_savedmodel(model, path, fields, overwrite)
+
     @property
     def pretrained_heads(self):
         """Where the heads of its pre-training read, by objective: `layer` (None, the

@@ -21,6 +21,7 @@ class EncoderOutputs:
             outputs = encoder({name: inputs[name] for name in encoder.input})
         self._outputs = outputs
         self._sentences = {}
+        self._layers = {}
 
     def tokens(self, layer=None, concatenate=None, sentence_layer=None):
         """A row for each token.
@@ -43,9 +44,7 @@ class EncoderOutputs:
             sentence = self._first(sentence_layer)
         else:
             sentence = self.next_sentence(sentence_layer)
-        join = ConcatenateSentence(
-            dtype=self.encoder.policy, name="concatenate_sentence"
-        )
+        join = self.shared_layer(ConcatenateSentence, "concatenate_sentence")
         return join(hidden, sentence)
 
     def pooled(self, layer=None):
@@ -68,6 +67,17 @@ class EncoderOutputs:
         """
         head = self.encoder.next_sentence_head
         return self._once("next_sentence", layer, lambda at: head(self.pooled(at)))
+
+    def shared_layer(self, cls, name):
+        """A layer without weights that all who read these outputs share.
+
+        Args:
+            cls: class of the layer.
+            name: str. Its name in the model.
+        """
+        if name not in self._layers:
+            self._layers[name] = cls(dtype=self.encoder.policy, name=name)
+        return self._layers[name]
 
     def _pooled_at(self, layer):
         return self.encoder.pooler(self._first(layer))

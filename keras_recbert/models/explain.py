@@ -86,7 +86,7 @@ def explain(encoder):
     A layer that has a method `explain_row`, which returns a `Row` or None, is asked.
 
     Args:
-        encoder: `RecBertBackbone`. Its weights may be unfilled.
+        encoder: `RecBertEncoder`. Its weights may be unfilled.
 
     Returns:
         `Explanation`.

@@ -46,7 +46,7 @@ def parameters_at_least(config):
     """A lower bound of the weights of an encoder: its matrices and tables.
 
     Args:
-        config: dict. Arguments of `RecBertBackbone` with their defaults.
+        config: dict. Arguments of `RecBertEncoder` with their defaults.
 
     Returns:
         int, of the zoo's own kinds of block at most 5 % below the number of
@@ -63,7 +63,7 @@ def activations_at_least(config, num_tokens, num_pairs):
     """A lower bound of the numbers that a training step keeps for its gradients.
 
     Args:
-        config: dict. Arguments of `RecBertBackbone` with their defaults.
+        config: dict. Arguments of `RecBertEncoder` with their defaults.
         num_tokens: float. Tokens of the batch, padding included.
         num_pairs: float. Sum of the squared lengths of its rows: what attention
             looks at.
@@ -110,7 +110,7 @@ def check_weights(config, policy):
     """Checks that the weights of an encoder fit in memory, before they are made.
 
     Args:
-        config: dict. Arguments of `RecBertBackbone` with their defaults.
+        config: dict. Arguments of `RecBertEncoder` with their defaults.
         policy: `keras.DTypePolicy`.
 
     Raises:
@@ -127,15 +127,15 @@ def check_step(model, num_tokens, num_pairs, num_slots=2):
     """Checks that a training step fits in memory beside the weights, which stand.
 
     Args:
-        model: task model with a `backbone`.
+        model: task model with a `encoder`.
         num_tokens, num_pairs: see `activations_at_least`.
         num_slots: int. Numbers that the optimizer keeps for each weight.
 
     Raises:
         ValueError: if it does not.
     """
-    compute = _size_of(model.backbone.policy.compute_dtype)
-    activations = model.backbone.activations_at_least(num_tokens, num_pairs) * compute
+    compute = _size_of(model.encoder.policy.compute_dtype)
+    activations = model.encoder.activations_at_least(num_tokens, num_pairs) * compute
     optimizer = num_slots * sum(map(_nbytes, model.trainable_weights))
     check_fits(
         activations + optimizer,

@@ -17,9 +17,9 @@ class ModelCard:
         table: str. Section or table row that gives these sizes.
         num_parameters: int or None. Exact number of parameters, pooler included.
         published_parameters: str or None. The number the paper prints.
-        targets: dict. Published scores, `{"SST-2 dev accuracy": 93.5}`, in percent.
-        measured: dict. Dev scores of this project's own runs from a checkpoint, by the
-            same names, in percent; docs/results.md says seeds and device.
+        targets: dict. Published scores, `{"SST-2 validation accuracy": 93.5}`, percent.
+        measured: dict. Validation scores of this project's own runs from a checkpoint,
+            by the same names, in percent; docs/results.md says seeds and device.
         note: str. Choices the paper leaves open.
         encoder: str. Name of the class of the encoder.
     """
@@ -33,7 +33,7 @@ class ModelCard:
     targets: dict = dataclasses.field(default_factory=dict)
     measured: dict = dataclasses.field(default_factory=dict)
     note: str = ""
-    encoder: str = "RecBertBackbone"
+    encoder: str = "RecBertEncoder"
 
 
 _CARDS: dict[str, ModelCard] = {}

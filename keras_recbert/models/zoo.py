@@ -19,13 +19,13 @@ SHAPES = {
 }
 NOT_IN_PAPER = "size not in the paper: depth and width of the BERT miniature"
 LIKE_MINILM = "size not in the paper: depth and width of MiniLM, to start from one"
-SST2, MNLI = "SST-2 dev accuracy", "MNLI-m dev accuracy"
+SST2, MNLI = "SST-2 validation accuracy", "MNLI-m validation accuracy"
 SST2_TEST, MNLI_TEST = "SST-2 test accuracy", "MNLI-m test accuracy"
-SQUAD_EM, SQUAD_F1 = "SQuAD 1.1 dev exact match", "SQuAD 1.1 dev F1"
-MRPC, RTE = "MRPC dev accuracy", "RTE dev accuracy"
-STSB = "STS-B dev Pearson correlation"
-COLA = "CoLA dev Matthews correlation"
-GLUE8 = "GLUE dev average, 8 tasks"
+SQUAD_EM, SQUAD_F1 = "SQuAD 1.1 validation exact match", "SQuAD 1.1 validation F1"
+MRPC, RTE = "MRPC validation accuracy", "RTE validation accuracy"
+STSB = "STS-B validation Pearson correlation"
+COLA = "CoLA validation Matthews correlation"
+GLUE8 = "GLUE validation average, 8 tasks"
 
 
 def _not_in_paper(size):

@@ -2,7 +2,7 @@
 
 from keras_recbert.models.registry import get_card
 
-HEADER = "name, parameters, in the paper, source, published scores, measured dev scores"
+HEADER = "name, parameters, in the paper, source, published scores, measured scores"
 
 
 def make_zoo_table(names):

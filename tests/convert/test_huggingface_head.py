@@ -52,7 +52,7 @@ def test_a_classifier_loads_with_its_labels(tmp_path):
     assert ours.pooling == "first"
     assert_close(our_logits(ours), their_logits(theirs), 1e-5)
     assert ours.predict(["ab A", "f"], verbose=0).shape == (2, 3)
-    report = ours.backbone.weights_report
+    report = ours.encoder.weights_report
     assert not report.unused and not report.new
     assert report.copied["head/kernel"] == ("classifier.weight",)
 
@@ -83,7 +83,7 @@ def test_other_labels_get_a_new_head_and_a_warning(tmp_path, arguments):
         model = keras_recbert.build(
             "bert_tiny", task="classifier", weights=tmp_path, **OWN, **arguments
         )
-    unused = model.backbone.weights_report.unused
+    unused = model.encoder.weights_report.unused
     assert set(unused) == {"classifier.weight", "classifier.bias"}
 
 
@@ -106,7 +106,7 @@ def test_labels_without_names(tmp_path):
 def test_heads_of_other_kinds_leave_the_encoder(tmp_path):
     write_classifier(tmp_path, problem_type="multi_label_classification")
     encoder = keras_recbert.load(tmp_path)
-    assert type(encoder).__name__ == "RecBertBackbone"
+    assert type(encoder).__name__ == "RecBertEncoder"
     assert "classifier.weight" in encoder.weights_report.unused
 
 

@@ -210,7 +210,7 @@ def test_sizes_without_weights_are_refused_before_anything_is_built(saved, tmp_p
         write_config(
             path,
             saved,
-            lambda c, key=key, size=size: c["config"]["backbone"]["config"].update(
+            lambda c, key=key, size=size: c["config"]["encoder"]["config"].update(
                 {key: size}
             ),
         )
@@ -220,7 +220,7 @@ def test_sizes_without_weights_are_refused_before_anything_is_built(saved, tmp_p
         assert f"config.json says {key}={10**9}" in refusal(path)
     # Within what is stored, but not for so many.
     write_config(
-        path, saved, lambda c: c["config"]["backbone"]["config"].update(num_layers=9)
+        path, saved, lambda c: c["config"]["encoder"]["config"].update(num_layers=9)
     )
     assert "do not belong together" in refusal(path)
 

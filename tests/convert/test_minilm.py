@@ -1,6 +1,7 @@
 """The real 6-layer MiniLM, against transformers on torch, over real sentences."""
 
 import csv
+import json
 
 import keras
 import numpy as np
@@ -27,8 +28,8 @@ def real_sentences(data_dir):
     phrases = column("SST-2/train.tsv", "sentence")[:400]
     premises = column("RTE/dev.tsv", "sentence1")
     longest = sorted(premises, key=len)[-100:]
-    dev = column("SST-2/dev.tsv", "sentence")[:500]
-    sentences = phrases + longest + dev
+    validation = column("SST-2/dev.tsv", "sentence")[:500]
+    sentences = phrases + longest + validation
     assert len(sentences) == len(phrases) + 600 == NUM_SENTENCES
     return sentences
 
@@ -53,9 +54,9 @@ def batch(encoder, data_dir):
 
 @pytest.fixture(scope="module")
 def short(batch):
-    """The last 200 sentences, padded to the longest of them."""
-    length = batch["padding_mask"][-200:].sum(axis=1).max()
-    return {key: value[-200:, :length] for key, value in batch.items()}
+    """The last 80 sentences, padded to the longest of them."""
+    length = batch["padding_mask"][-80:].sum(axis=1).max()
+    return {key: value[-80:, :length] for key, value in batch.items()}
 
 
 def rows_of(batch, size=100):
@@ -96,6 +97,33 @@ def test_outputs_equal_those_of_transformers(minilm, encoder, batch):
     assert pooled <= 1e-4
 
 
+def test_sentence_embeddings_equal_those_of_sentence_transformers(
+    minilm, encoder, data_dir
+):
+    """Its modules for MiniLM: the encoder, the mean over real tokens, length 1."""
+    modules = json.loads((minilm / "modules.json").read_text())
+    names = [module["type"].rpartition(".")[2] for module in modules]
+    assert names == ["Transformer", "Pooling", "Normalize"]
+    pooling = json.loads((minilm / "1_Pooling" / "config.json").read_text())
+    assert [key for key, value in pooling.items() if value is True] == [
+        "pooling_mode_mean_tokens"
+    ]
+    sentences = real_sentences(data_dir)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(minilm)
+    model = transformers.AutoModel.from_pretrained(minilm).eval()
+    expected = np.empty((NUM_SENTENCES, 384))
+    for row, sentence in enumerate(sentences):
+        with torch.no_grad():
+            tokens = model(**tokenizer(sentence, return_tensors="pt")).last_hidden_state
+        mean = tokens[0].numpy().astype("float64").mean(axis=0)
+        expected[row] = mean / np.linalg.norm(mean)
+    apart = np.abs(encoder.encode(sentences, verbose=0) - expected)
+    print(
+        f"\n{NUM_SENTENCES} sentence embeddings: largest difference {apart.max():.2g}"
+    )
+    assert apart.max() <= 1e-5
+
+
 def test_round_trips_are_bit_equal(minilm, encoder, tmp_path):
     encoder.save_huggingface(tmp_path / "out")
     theirs = transformers.AutoModel.from_pretrained(minilm).state_dict()
@@ -119,20 +147,20 @@ def test_a_warm_start_changes_nothing_and_then_learns(minilm, encoder, short, na
         name, task="classifier", weights=minilm, pooling="mean", dropout=0.0
     )
     expected = outputs_of(encoder, short)
-    before = differences(outputs_of(model.backbone, short), expected, short)
+    before = differences(outputs_of(model.encoder, short), expected, short)
     assert before[0] <= 1e-6 and before[2] <= 1e-6
     rows = {key: value[:32] for key, value in short.items()}
-    model.compile_for_fine_tuning(1)  # one step at BERT's learning rate, 5e-5
+    model.compile_for_fine_tuning(1, learning_rate=5e-5)  # one step
     model.train_on_batch(rows, np.arange(32) % 2)
-    after = differences(outputs_of(model.backbone, short), expected, short)
+    after = differences(outputs_of(model.encoder, short), expected, short)
     print(
         f"\n{name}: largest difference to MiniLM {before[0]:.2g} at the start, "
         f"{after[0]:.2g} after one step (mean {after[1]:.2g})"
     )
     assert after[0] > 1e-4
-    new = [w for w in model.weights if w.path in model.backbone.weights_report.new]
+    new = [w for w in model.weights if w.path in model.encoder.weights_report.new]
     assert len(new) == (30 if name == "trans_blstm_minilm" else 18)
-    found = gradients(model.backbone, new, rows)
+    found = gradients(model.encoder, new, rows)
     for weight, gradient in zip(new, found, strict=True):
         assert np.all(np.isfinite(gradient)) and np.any(gradient), weight.path
 

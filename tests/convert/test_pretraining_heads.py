@@ -61,7 +61,7 @@ def assert_same_logits(ours, theirs):
 
 def test_logits_are_those_of_transformers(folder, theirs):
     ours = build(folder)
-    report = ours.backbone.weights_report
+    report = ours.encoder.weights_report
     assert not report.new
     assert not [name for name in report.unused if "decoder" not in name]
     assert report.copied["masked_lm/norm/gamma"] == (
@@ -82,7 +82,7 @@ def test_names_of_2018(folder, theirs):
 
     edit_tensors(folder / "model.safetensors", rename)
     ours = build(folder)
-    assert not ours.backbone.weights_report.new
+    assert not ours.encoder.weights_report.new
     assert_same_logits(ours, theirs)
 
 
@@ -128,7 +128,7 @@ def test_heads_of_google_research(theirs, tmp_path):
     }
     (tmp_path / "bert_config.json").write_text(json.dumps(config))
     ours = build(tmp_path, vocabulary=PIECES)
-    report = ours.backbone.weights_report
+    report = ours.encoder.weights_report
     assert not report.new
     assert not report.unused
     assert_same_logits(ours, theirs)
@@ -162,7 +162,7 @@ def test_heads_of_google_research(theirs, tmp_path):
 )
 def test_heads_that_read_something_else_start_anew(folder, objectives, sizes, new):
     model = build(folder, objectives=objectives, **sizes)
-    report = model.backbone.weights_report
+    report = model.encoder.weights_report
     assert {path.split("/")[0] for path in report.new} == new
 
 

@@ -262,8 +262,8 @@ def test_a_preset_keeps_its_sizes_under_its_own_name(tmp_path):
         objectives={"masked_lm": {"layer": 3}, "next_sentence": {"layer": 1}},
         vocabulary=special + [f"w{i}" for i in range(OWN["vocabulary_size"] - 5)],
     )
-    assert len(pretrainer.backbone.blocks) == 3
-    assert pretrainer.backbone.pretrained_heads["next_sentence"]["layer"] == 1
+    assert len(pretrainer.encoder.blocks) == 3
+    assert pretrainer.encoder.pretrained_heads["next_sentence"]["layer"] == 1
     with pytest.raises(ValueError, match="from 1 to 3. Received: layer=4"):
         keras_recbert.build(
             "swish_small",

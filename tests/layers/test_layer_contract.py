@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from harness import ragged_mask, run_layer_contract
+from harness import ragged_mask
+from layer_contract import run_layer_contract
 
 import keras_recbert
 
@@ -61,6 +62,7 @@ CASES = [
         {"inputs": HIDDEN, "mask_positions": RNG.integers(0, 7, (3, 5))},
         (3, 5, 11),
     ),
+    ("MaxPooling", {}, SEQUENCE, (3, 12)),
     ("MeanPooling", {}, SEQUENCE, (3, 12)),
     ("SelfAttention", {"num_heads": 3, "dropout": 0.3}, SEQUENCE),
     (

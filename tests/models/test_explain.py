@@ -14,8 +14,8 @@ from keras_recbert.builder import encoder_arguments
 from keras_recbert.config import FineTuningConfig
 from keras_recbert.layers.bidirectional_lstm import BidirectionalLSTM
 from keras_recbert.layers.swish_rnn import SwishRNN
-from keras_recbert.models.backbone import RecBertBackbone
 from keras_recbert.models.explain import explain
+from keras_recbert.models.recbert_encoder import RecBertEncoder
 from keras_recbert.ops.implementation import portable_graphs
 from keras_recbert.ops.matrix_product import matrix_product
 
@@ -207,7 +207,7 @@ def test_of_a_task_the_encoder_is_explained(tmp_path):
     model.save_preset(tmp_path / "preset")
     for path in ("model.keras", "preset"):
         explanation = keras_recbert.explain(tmp_path / path)
-        assert explanation.config == model.backbone.config
+        assert explanation.config == model.encoder.config
 
 
 def test_what_is_nowhere_is_told(tmp_path):
@@ -283,7 +283,7 @@ def test_a_preset_starts_an_encoder_of_another_implementation(tmp_path):
         )
         assert again.config["implementation"] == implementation
     arguments = encoder_arguments(tmp_path / "preset", implementation="loop")
-    assert RecBertBackbone(**arguments).config["implementation"] == "loop"
+    assert RecBertEncoder(**arguments).config["implementation"] == "loop"
 
 
 def test_a_recipe_names_it_among_the_overrides():

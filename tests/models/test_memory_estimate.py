@@ -128,7 +128,7 @@ def test_a_step_beyond_any_machine():
 
 
 def test_recomputing_and_half_precision_lower_the_bound():
-    config = tiny_model().backbone.config
+    config = tiny_model().encoder.config
     plain = activations_at_least(config, 1000, 64000)
     config = {**config, "gradient_checkpointing": True}
     assert 0 < activations_at_least(config, 1000, 64000) < plain
@@ -155,7 +155,7 @@ MEASURE = """
     step(2, length)
     before = memory("VmRSS")
     step(rows, length)
-    config = model.backbone.config
+    config = model.encoder.config
     bound = activations_at_least(config, rows * length, rows * length**2)
     print(4 * bound / (memory("VmHWM") - before))
 """
@@ -181,9 +181,9 @@ def test_a_card_of_ones_own_is_checked_too(tmp_path):
     with pytest.raises(ValueError, match="TB of memory"):
         keras.saving.deserialize_keras_object(
             {
-                "class_name": "RecBertBackbone",
-                "registered_name": "keras_recbert>RecBertBackbone",
-                "module": "keras_recbert.models.backbone",
+                "class_name": "RecBertEncoder",
+                "registered_name": "keras_recbert>RecBertEncoder",
+                "module": "keras_recbert.models.recbert_encoder",
                 "config": {**config, "vocabulary_size": 10**13},
             }
         )

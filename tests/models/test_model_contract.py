@@ -5,7 +5,8 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
-from harness import SHRUNK, build_shrunk, run_model_contract, token_batch
+from harness import SHRUNK, build_shrunk, token_batch
+from model_contract import run_model_contract
 
 import keras_recbert
 

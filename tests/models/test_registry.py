@@ -67,7 +67,7 @@ def test_card_says_where_its_sizes_and_scores_come_from(name):
     assert isinstance(card.num_parameters, int)
     assert {"block", "num_layers", "hidden_dim"} <= set(card.sizes)
     for score_name, score in card.targets.items():
-        assert re.search("dev|test", score_name), score_name
+        assert re.search("validation|test", score_name), score_name
         assert 40 < score < 100
     # A card without scores of a paper says why.
     assert card.targets or card.note
@@ -80,14 +80,14 @@ def test_card_says_where_its_sizes_and_scores_come_from(name):
 def test_published_scores_of_some_cards():
     """Read from the papers' tables once more, by another pair of eyes."""
     targets = {name: keras_recbert.get_card(name).targets for name in ALL}
-    assert targets["bert_base"]["SQuAD 1.1 dev F1"] == 88.5
-    assert targets["bert_large"]["SQuAD 1.1 dev exact match"] == 84.1
-    assert targets["trans_blstm_large"]["SQuAD 1.1 dev F1"] == 93.82
-    assert targets["trans_blstm_half_base"]["MNLI-m dev accuracy"] == 85.46
-    assert targets["trans_blstm_base"]["SST-2 dev accuracy"] == 94.26
-    assert targets["trans_blstm_1_base"]["SQuAD 1.1 dev F1"] == 91.52
-    assert targets["blstm_base"]["SQuAD 1.1 dev F1"] == 83.43
-    assert targets["bert_large_48"]["SQuAD 1.1 dev F1"] == 92.32
+    assert targets["bert_base"]["SQuAD 1.1 validation F1"] == 88.5
+    assert targets["bert_large"]["SQuAD 1.1 validation exact match"] == 84.1
+    assert targets["trans_blstm_large"]["SQuAD 1.1 validation F1"] == 93.82
+    assert targets["trans_blstm_half_base"]["MNLI-m validation accuracy"] == 85.46
+    assert targets["trans_blstm_base"]["SST-2 validation accuracy"] == 94.26
+    assert targets["trans_blstm_1_base"]["SQuAD 1.1 validation F1"] == 91.52
+    assert targets["blstm_base"]["SQuAD 1.1 validation F1"] == 83.43
+    assert targets["bert_large_48"]["SQuAD 1.1 validation F1"] == 92.32
 
 
 def test_unknown_name_gets_the_nearest_ones():

@@ -29,7 +29,7 @@ CONCATENATIONS = (None, "cls", NEXT_SENTENCE)
 
 @register_encoder
 @keras.saving.register_keras_serializable("keras_recbert")
-class RecBertBackbone(Encoder):
+class RecBertEncoder(Encoder):
     """A BERT encoder whose blocks may be recurrent.
 
     Embeddings, `num_layers` blocks of one kind, and BERT's pooler: `tanh(h W + b)`
@@ -283,7 +283,7 @@ def make_next_sentence_head():
 
 
 def check_pretrained_heads(heads, num_layers):
-    """Raises `ValueError` unless `heads` are as `RecBertBackbone` takes them."""
+    """Raises `ValueError` unless `heads` are as `RecBertEncoder` takes them."""
     if heads is None:
         return
     valid = isinstance(heads, dict) and all(

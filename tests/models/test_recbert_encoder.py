@@ -11,7 +11,7 @@ from reference.numbers import layer_norm
 from reference.swish_rnn import swish_rnn
 
 from keras_recbert.layers import AddNorm, Dense
-from keras_recbert.models.backbone import PoolToken
+from keras_recbert.models.recbert_encoder import PoolToken
 
 LENGTHS = (11, 7, 1)
 

@@ -1,0 +1,106 @@
+"""The encoder of a card: its arguments, and its start from a checkpoint."""
+
+from keras_recbert.core.names import check_arguments
+
+
+def build_encoder(card, overrides, checkpoint=None):
+    """The encoder of a card, started from a checkpoint if there is one.
+
+    Args:
+        card: `keras_recbert.models.registry.ModelCard`.
+        overrides: dict, as of `keras_recbert.build`, without arguments of a task.
+        checkpoint: optional `keras_recbert.convert.checkpoint.Checkpoint`.
+
+    Raises:
+        ValueError: if arguments do not fit the card, each other or the checkpoint.
+    """
+    arguments = complete_arguments(card, overrides, checkpoint)
+    encoder = encoder_class(card.encoder)(**arguments)
+    if checkpoint is not None:
+        from keras_recbert.convert.warm_start import load_weights
+
+        encoder.weights_report = load_weights(encoder, checkpoint)
+        encoder.started_from = started_from(encoder, checkpoint)
+    return encoder
+
+
+def encoder_class(name):
+    """The class of encoder of a name."""
+    from keras_recbert.models import recbert_encoder  # noqa: F401  registers its class
+    from keras_recbert.models.encoder import get_encoder
+
+    return get_encoder(name)
+
+
+def started_from(encoder, checkpoint):
+    """What `fine_tuning_defaults` goes by."""
+    if checkpoint.format == "keras_recbert":
+        return "preset"
+    loaded = {**encoder.weights_report.copied, **encoder.weights_report.adapted}
+    has_blocks = any(path.startswith("block_") for path in loaded)
+    return "bert" if has_blocks else None
+
+
+def make_preprocessor(checkpoint, encoder):
+    """The preprocessor of the vocabulary of a checkpoint, which has one."""
+    from keras_recbert.text.text_preprocessor import TextPreprocessor
+    from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
+
+    tokenizer = WordPieceTokenizer(
+        list(checkpoint.vocabulary), checkpoint.lowercase, checkpoint.strip_accents
+    )
+    return TextPreprocessor(tokenizer, max_sequence_length=encoder.max_sequence_length)
+
+
+def complete_arguments(card, overrides, checkpoint):
+    """Arguments of the encoder, checked to fit the checkpoint."""
+    from keras_recbert.blocks import complete_config, get_block
+
+    valid = encoder_class(card.encoder).arguments(card.sizes)
+    check_arguments(f"{card.name!r}", overrides, (*valid, "dtype"))
+    if card.encoder != "RecBertEncoder":
+        if checkpoint is not None:
+            raise ValueError(
+                f"`weights` start encoders of BERT's frame. {card.name!r} is a "
+                f"{card.encoder}. Received: {checkpoint.path}. `keras_recbert.load` "
+                "gives a saved model back."
+            )
+        return {**card.sizes, "name": card.name, **overrides}
+    own = get_block(card.sizes["block"]).arguments
+    sizes = sizes_of(card, checkpoint)
+    if overrides.get("hidden_dim", sizes["hidden_dim"]) != sizes["hidden_dim"]:
+        # These follow the width unless they are named too.
+        for size in ("num_heads", "intermediate_dim", "recurrent_dim"):
+            sizes.pop(size, None)
+    if "num_heads" not in own:
+        sizes.pop("num_heads", None)
+    arguments = {**sizes, "name": card.name, **overrides}
+    if checkpoint is not None:
+        from keras_recbert.convert.warm_start import check_sizes
+        from keras_recbert.core.checks import check_positive
+
+        # What neither the card nor the caller names is the checkpoint's.
+        arguments = {**_open_sizes(checkpoint), **arguments}
+        config = complete_config(arguments)
+        numbers = [key for key, value in checkpoint.sizes.items() if type(value) is int]
+        check_positive(**{key: config[key] for key in numbers if key in config})
+        check_sizes(f"{card.name!r}", config, set(overrides), checkpoint)
+    return arguments
+
+
+def sizes_of(card, checkpoint):
+    """Those of the card, or of a preset that was built by its name."""
+    if checkpoint is None or checkpoint.name != card.name:
+        return dict(card.sizes)
+    return {**card.sizes, **checkpoint.sizes}
+
+
+def _open_sizes(checkpoint):
+    """What no name of the zoo fixes, as the checkpoint has it."""
+    names = (
+        "vocabulary_size",
+        "max_sequence_length",
+        "num_segments",
+        "pretrained_heads",
+    )
+    return {n: checkpoint.sizes[n] for n in names if n in checkpoint.sizes}

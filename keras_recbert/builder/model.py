@@ -1,0 +1,212 @@
+"""From a name to a model."""
+
+import os
+import warnings
+
+from keras_recbert.builder.encoder import (
+    build_encoder,
+    complete_arguments,
+    make_preprocessor,
+    sizes_of,
+)
+from keras_recbert.keras_backend import require_tensorflow
+from keras_recbert.models.registry import get_card
+
+
+def build(name, task=None, weights=None, **overrides):
+    """Builds a model of the zoo.
+
+    Args:
+        name: str. One of `keras_recbert.list_models()`.
+        task: None for the bare encoder; `"classifier"`, `"multilabel_classifier"`,
+            `"regressor"`, or the task of a head of your own (`keras_recbert.heads`)
+            for an encoder with a head that takes raw texts; a dict of several heads
+            by name, such as `{"tone": {"task": "classifier", "num_classes": 3},
+            "stars": "regressor"}`, see `keras_recbert.tasks.TextModel`;
+            `"pretrainer"` for one with the heads of its pre-training `objectives`.
+        weights: str or path. A BERT to start from: a Hugging Face folder, a
+            checkpoint of google-research/bert or of the Model Garden, a TF Hub
+            SavedModel, or a preset of this package; see
+            `keras_recbert.convert.open_checkpoint`. Its vocabulary comes along (not
+            how a preset cut its texts: `sequence_length`, `truncation`). A recurrent
+            encoder starts as near to it as it can; `weights_report` of the encoder
+            says what was copied and what is new. The head of a
+            `BertForSequenceClassification` comes along for the same task, labels and
+            `pooling="first"`. A `num_layers` below the
+            checkpoint's takes the first layers. A preset that was built by this
+            `name`, with whatever overrides, gives its own sizes.
+        **overrides: sizes that differ from the card's: `num_layers`, `hidden_dim`,
+            `num_heads`, `intermediate_dim`, `recurrent_dim`, `vocabulary_size`,
+            `max_sequence_length`, `num_segments`, `dropout`, and what the kind of
+            block takes beside (`step_size`, `gate`, ...);
+            `gradient_checkpointing=True`, which trains in less memory and more time;
+            `implementation`, see `explain`; `dtype`. With a task also its arguments,
+            such as `num_classes`, `vocabulary`, `objectives`, `layer`, the block that
+            the head reads, and `long_texts="windows"`, which truncates no text.
+
+    Returns:
+        `keras_recbert.models.recbert_encoder.RecBertEncoder`, or a
+        `keras_recbert.tasks` model.
+
+    Raises:
+        ValueError: if the name, the task or an override is unknown, or sizes do not
+            fit each other or those of `weights`; says what was expected and the
+            nearest valid thing.
+        FileNotFoundError: if there is nothing at `weights`.
+        ImportError: if Keras does not run on TensorFlow; says how to switch.
+
+    Example:
+
+    >>> encoder = keras_recbert.build("swish_tiny", vocabulary_size=1000)
+    >>> model = keras_recbert.build(
+    ...     "swish_tiny", task="classifier", num_classes=2, vocabulary="vocab.txt"
+    ... )
+    """
+    require_tensorflow()
+    card = get_card(name)
+    if task is not None:
+        from keras_recbert.tasks.task_models import (
+            make_model,
+            packer_of,
+            read_task,
+            split_arguments,
+        )
+
+        task = read_task(task)
+    checkpoint = None
+    if weights is not None:
+        from keras_recbert.convert.open_checkpoint import open_checkpoint
+
+        checkpoint = open_checkpoint(weights)
+    if task is None:
+        encoder = build_encoder(card, overrides, checkpoint)
+        if checkpoint is not None and checkpoint.vocabulary is not None:
+            encoder.preprocessor = make_preprocessor(checkpoint, encoder)
+        return encoder
+    from keras_recbert.tasks.text_arguments import take_text_arguments
+
+    task_arguments, sizes = split_arguments(task, overrides)
+    if task == "pretrainer":
+        _check_pretrained(card)
+        num_layers = sizes_of(card, checkpoint)["num_layers"]
+        sizes |= _pretrained_heads(task_arguments, {"num_layers": num_layers, **sizes})
+    head_too = False
+    if checkpoint is not None:
+        _take_vocabulary(checkpoint, task_arguments)
+        head_too = _takes_head(task, task_arguments, checkpoint)
+    packer = packer_of(task, task_arguments.get("long_texts"))
+    tokenizer, text = take_text_arguments(task_arguments, packer)
+    if tokenizer is not None and checkpoint is None:
+        sizes.setdefault("vocabulary_size", tokenizer.vocabulary_size)
+    encoder = build_encoder(card, sizes, checkpoint)
+    preprocessor = tokenizer and packer(
+        tokenizer, **{"max_sequence_length": encoder.max_sequence_length, **text}
+    )
+    model = make_model(task, encoder, preprocessor, task_arguments)
+    if task == "pretrainer" and checkpoint is not None:
+        from keras_recbert.convert.pretraining_heads import load_heads
+
+        encoder.weights_report = load_heads(model.heads, encoder, checkpoint)
+    if head_too:
+        from keras_recbert.convert.huggingface_head import load_head
+
+        encoder.weights_report = load_head(model.head.dense, encoder, checkpoint)
+    return model
+
+
+def check_weights(name, weights, **overrides):
+    """Raises what `build(name, weights=weights)` would raise, and builds nothing.
+
+    Args:
+        name, weights, overrides: as for `build`; arguments of a task are not checked.
+
+    Returns:
+        `keras_recbert.convert.checkpoint.Checkpoint`.
+    """
+    require_tensorflow()
+    from keras_recbert.convert.open_checkpoint import open_checkpoint
+
+    checkpoint = open_checkpoint(weights)
+    from keras_recbert.tasks.task_models import split_arguments
+
+    _, sizes = split_arguments("classifier", overrides)
+    complete_arguments(get_card(name), sizes, checkpoint)
+    return checkpoint
+
+
+def _check_pretrained(card):
+    if card.encoder != "RecBertEncoder":
+        raise ValueError(
+            "A pretrainer's heads read encoders of BERT's frame. Received: "
+            f"{card.name!r}, a {card.encoder}."
+        )
+
+
+def _pretrained_heads(task_arguments, sizes):
+    """What the encoder of a pretrainer notes, whatever was noted before."""
+    from keras_recbert.tasks.pretrainer import BERT_OBJECTIVES
+    from keras_recbert.tasks.pretraining_checks import pretrained_heads
+
+    if "pretrained_heads" in sizes:
+        raise ValueError(
+            "Where the heads of a pretrainer read follows from its objectives, `layer` "
+            "and `concatenate` of each. Leave `pretrained_heads` out. Received: "
+            f"pretrained_heads={sizes['pretrained_heads']!r}."
+        )
+    objectives = task_arguments.get("objectives", BERT_OBJECTIVES)
+    return {"pretrained_heads": pretrained_heads(objectives, sizes["num_layers"])}
+
+
+def _take_vocabulary(checkpoint, arguments):
+    """Sets what `arguments` leave open about the text to the checkpoint's."""
+    for key in ("lowercase", "strip_accents"):
+        if getattr(checkpoint, key) is not None:
+            arguments.setdefault(key, getattr(checkpoint, key))
+    given = arguments.get("vocabulary")
+    if checkpoint.vocabulary is None:
+        return
+    if given is not None:
+        from keras_recbert.text.vocabulary import check_vocabulary, load_vocabulary
+
+        is_path = isinstance(given, (str, os.PathLike))
+        given = load_vocabulary(given) if is_path else check_vocabulary(given)
+        if tuple(given) != checkpoint.vocabulary:
+            raise ValueError(
+                "`vocabulary` differs from that of `weights`: its embeddings would be "
+                f"those of other word pieces. Received: {len(given)} word pieces; "
+                f"{checkpoint.path} has {len(checkpoint.vocabulary)}. Leave it out to "
+                "take the checkpoint's."
+            )
+    arguments["vocabulary"] = list(checkpoint.vocabulary)
+
+
+def _takes_head(task, arguments, checkpoint):
+    """Whether a task takes the head of a checkpoint; then sets its arguments so.
+
+    Warns if there is one for the task, and other labels are asked for.
+    """
+    head = checkpoint.head
+    wanted = {"classifier": False, "regressor": True}.get(task)
+    if head is None or wanted is not (head.label_names is None):
+        return False
+    names, num_classes = arguments.get("label_names"), arguments.get("num_classes")
+    same = head.label_names is None or (
+        num_classes in (None, len(head.label_names))
+        if names is None
+        else tuple(names) == head.label_names
+    )
+    if not same or arguments.get("pooling") not in (None, "first"):
+        given = {key: arguments.get(key) for key in ("label_names", "num_classes")}
+        warnings.warn(
+            f"{checkpoint.path} has a head for {head.label_names or 'one score'} on "
+            "the pooled first token. The model that is built differs, so its head "
+            f"starts random. Received: pooling={arguments.get('pooling')!r}, "
+            + ", ".join(f"{key}={value!r}" for key, value in given.items())
+            + ".",
+            stacklevel=3,
+        )
+        return False
+    arguments["pooling"] = "first"
+    if head.label_names is not None:
+        arguments["label_names"] = list(head.label_names)
+    return True
