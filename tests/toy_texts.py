@@ -1,5 +1,7 @@
 """Small texts that are easy to tell apart, and small models that read them."""
 
+import json
+
 import keras
 import numpy as np
 
@@ -39,6 +41,22 @@ def review_pairs(num_pairs=12):
     return first, second, same.astype("int32")
 
 
+def texts_with_choices(number=20, seed=0):
+    """Texts of 0 to 7 words with 2 to 4 choices, one of which has a liked word."""
+    rng = np.random.default_rng(seed)
+    texts, choices, labels = [], [], []
+    for index in range(number):
+        texts.append(" ".join(rng.choice(FILLERS, index % 8)))
+        own = [
+            " ".join([*rng.choice(FILLERS, (place + index) % 5), word])
+            for place, word in enumerate(rng.permutation(DISLIKED)[: 1 + index % 3])
+        ]
+        labels.append(int(rng.integers(len(own) + 1)))
+        own.insert(labels[-1], f"very {rng.choice(LIKED)}")
+        choices.append(own)
+    return {"text": texts, "choices": choices}, labels
+
+
 def tiny_model(name="bert_tiny", task="classifier", seed=0, **overrides):
     """An untrained model of one layer that reads `VOCABULARY`."""
     keras.utils.set_random_seed(seed)
@@ -62,14 +80,14 @@ def write_corpus(folder, num_documents=9, num_shards=2):
     return str(folder / "corpus")
 
 
-def write_glue_task(root, task, num_train=24, num_dev=10):
+def write_glue_task(root, task, num_train=24, num_validation=10):
     """Writes the official files of a task, with toy rows, below `root`."""
-    texts, labels = reviews(num_train + num_dev)
-    first, second, same = review_pairs(num_train + num_dev)
+    texts, labels = reviews(num_train + num_validation)
+    first, second, same = review_pairs(num_train + num_validation)
     if task == "sst2":
         folder, header = "SST-2", "sentence\tlabel"
         rows = [f"{text}\t{label}" for text, label in zip(texts, labels, strict=True)]
-        dev_names = ["dev"]
+        validation_names = ["dev"]
     elif task == "rte":
         folder, header = "RTE", "index\tsentence1\tsentence2\tlabel"
         names = ("not_entailment", "entailment")
@@ -77,14 +95,14 @@ def write_glue_task(root, task, num_train=24, num_dev=10):
             f"{index}\t{a}\t{b}\t{names[label]}"
             for index, (a, b, label) in enumerate(zip(first, second, same, strict=True))
         ]
-        dev_names = ["dev"]
+        validation_names = ["dev"]
     elif task == "stsb":
         folder, header = "STS-B", "index\tsentence1\tsentence2\tscore"
         rows = [
             f"{index}\t{a}\t{b}\t{5 * label * (index % 4) / 3:.3f}"
             for index, (a, b, label) in enumerate(zip(first, second, same, strict=True))
         ]
-        dev_names = ["dev"]
+        validation_names = ["dev"]
     else:
         folder, header = "MNLI", "index\tsentence1\tsentence2\tgold_label"
         names = ("contradiction", "entailment", "neutral")
@@ -92,12 +110,30 @@ def write_glue_task(root, task, num_train=24, num_dev=10):
             f"{index}\t{a}\t{b}\t{names[index % 3]}"
             for index, (a, b) in enumerate(zip(first, second, strict=True))
         ]
-        dev_names = ["dev_matched", "dev_mismatched"]
+        validation_names = ["dev_matched", "dev_mismatched"]
     path = root / folder
     path.mkdir(parents=True)
     for name, part in (
         ("train", rows[:num_train]),
-        *((name, rows[num_train:]) for name in dev_names),
+        *((name, rows[num_train:]) for name in validation_names),
     ):
         path.joinpath(f"{name}.tsv").write_text("\n".join([header, *part]) + "\n")
     return root
+
+
+def write_arc(root):
+    """Writes toy questions in the form of ARC below `root`."""
+    folder = root / "ARC-Challenge"
+    folder.mkdir(parents=True)
+    for split, number in (("Train", 23), ("Dev", 13)):
+        x, labels = texts_with_choices(number, seed=number)
+        lines = []
+        for index, label in enumerate(labels):
+            choices = [
+                {"text": choice, "label": letter}
+                for choice, letter in zip(x["choices"][index], "ABCD", strict=False)
+            ]
+            question = {"stem": x["text"][index], "choices": choices}
+            row = {"id": f"q{index}", "question": question, "answerKey": "ABCD"[label]}
+            lines.append(json.dumps(row) + "\n")
+        (folder / f"ARC-Challenge-{split}.jsonl").write_text("".join(lines))

@@ -11,6 +11,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "packer": ["Packer", "register_packer"],
         "packers": ["get_packer", "list_packers"],
         "text_preprocessor": ["TextPreprocessor"],
+        "window_preprocessor": ["WindowPreprocessor"],
+        "word_preprocessor": ["WordPreprocessor"],
         "vocabulary": [
             "learn_vocabulary",
             "learn_vocabulary_from_files",

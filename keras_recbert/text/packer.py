@@ -3,11 +3,13 @@
 import collections
 import inspect
 import threading
+import types
 
 import keras
 import tensorflow as tf
 
 from keras_recbert.core.checks import check_integer
+from keras_recbert.text.string_lists import to_string_lists
 from keras_recbert.text.string_tensor import to_string_tensor
 from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
 
@@ -24,6 +26,13 @@ class Packer(keras.layers.Layer):
     Attributes:
         fields: tuple of str. Names of the fields of an example, in order.
         num_optional: int. How many of the last fields a batch may lack.
+        list_fields: tuple of str. Fields whose values are lists of strings. Their
+            columns are string tensors `(batch_size, most)`, padded with "".
+        text_field: str or None. Where a served model takes raw text for the fields,
+            which `split_text` makes of it, the name of this input.
+        row_features: dict. Empty where an example is one row. Else what `pack` gives of
+            each row beside its ids, for the head: names of features of its tokens with
+            what these are padded with, and `example` with None.
 
     Args:
         tokenizer: `WordPieceTokenizer`.
@@ -36,6 +45,7 @@ class Packer(keras.layers.Layer):
         x: a batch: a dict of a column for each field, a tuple of columns in the order
             of `fields`, or the column of the first field. A column is a string tensor
             `(batch_size,)`, a NumPy array or a list of str; one str is a batch of one.
+            That of one of `list_fields` is as `to_string_lists` takes it.
 
     Returns:
         dict of int32 tensors, `(batch_size, sequence_length)`: `token_ids`,
@@ -49,6 +59,9 @@ class Packer(keras.layers.Layer):
 
     fields = ("text",)
     num_optional = 0
+    list_fields = ()
+    text_field = None
+    row_features = types.MappingProxyType({})
     _equal_to = None
 
     def __init__(
@@ -80,23 +93,33 @@ class Packer(keras.layers.Layer):
         self.max_sequence_length = max_sequence_length
         self.built = True
 
+    @property
+    def limit(self):
+        """The most tokens of a row."""
+        return self.sequence_length or self.max_sequence_length
+
     def pack(self, *columns):
         """Packs a batch; traced as a graph.
 
         Args:
-            *columns: string tensors `(batch_size,)`, a field each, in order.
+            *columns: string tensors `(batch_size,)`, a field each, in order; of
+                `list_fields` `(batch_size, most)`, padded with "".
 
         Returns:
-            dict of int32 tensors, see `Packer`.
+            dict of int32 tensors, see `Packer`. Where an example may have several
+            rows, those of one stand behind each other; with them come `example`,
+            `(num_rows,)`, its position in the batch, and the other `row_features`.
         """
         raise NotImplementedError
 
-    def padded(self, token_ids, segment_ids):
+    def padded(self, token_ids, segment_ids, **others):
         """What `pack` returns, of rows of any length.
 
         Args:
-            token_ids, segment_ids: ragged int32 `(batch_size, None)`, special tokens
+            token_ids, segment_ids: ragged int32 `(num_rows, None)`, special tokens
                 included.
+            **others: other features of tokens: tuples of a ragged tensor like these
+                and what it is padded with.
         """
 
         def dense(ids, padding):
@@ -110,11 +133,17 @@ class Packer(keras.layers.Layer):
             "token_ids": dense(token_ids, self.tokenizer.pad_id),
             "segment_ids": dense(segment_ids, 0),
             "padding_mask": dense(tf.ones_like(token_ids), 0),
+            **{name: dense(*feature) for name, feature in others.items()},
         }
 
     def call(self, x):
         columns = self.columns(x)
         return _traced(self, len(columns))(*columns)
+
+    def column_spec(self, field):
+        """`tf.TensorSpec` of the column of a field, with its name."""
+        shape = [None, None] if field in self.list_fields else [None]
+        return tf.TensorSpec(shape, tf.string, field)
 
     def columns(self, x):
         """The columns of a batch as string tensors.
@@ -123,7 +152,8 @@ class Packer(keras.layers.Layer):
             x: as for a call.
 
         Returns:
-            Tuple of string tensors `(batch_size,)`, in the order of `fields`.
+            Tuple of string tensors `(batch_size,)`, in the order of `fields`; of
+            `list_fields` `(batch_size, most)`, padded with "".
         """
         if isinstance(x, dict):
             names = [*filter(x.__contains__, self.fields), *(set(x) - set(self.fields))]
@@ -137,10 +167,13 @@ class Packer(keras.layers.Layer):
                 f"{len(parts)}. A batch of single texts is a list."
             )
         single = len(parts) == 1
-        columns = tuple(
-            to_string_tensor(part, "texts" if single else f"texts[{index}]")
-            for index, part in enumerate(parts)
-        )
+        columns = []
+        for index, (field, part) in enumerate(zip(self.fields, parts, strict=False)):
+            if field in self.list_fields:
+                columns.append(to_string_lists(part, field))
+            else:
+                argument = "texts" if single else f"texts[{index}]"
+                columns.append(to_string_tensor(part, argument))
         sizes = [column.shape[0] for column in columns]
         if None not in sizes and len(set(sizes)) > 1:
             raise ValueError(
@@ -150,11 +183,11 @@ class Packer(keras.layers.Layer):
         if None in sizes:
             for column in columns[1:]:
                 tf.debugging.assert_equal(
-                    tf.size(columns[0]),
-                    tf.size(column),
+                    tf.shape(columns[0])[0],
+                    tf.shape(column)[0],
                     "Every column needs the same number of texts.",
                 )
-        return columns
+        return tuple(columns)
 
     def check_fields(self, names):
         """Raises `ValueError` unless `names`, in order, are fields of an example."""
@@ -223,7 +256,7 @@ def _traced(packer, num_columns):
     key = packer._equal_to, num_columns
     with _LOCK:
         if key not in _TRACED:
-            strings = [tf.TensorSpec([None], tf.string)] * num_columns
+            strings = [packer.column_spec(name) for name in packer.fields[:num_columns]]
             pack = tf.function(packer.pack, input_signature=strings, autograph=False)
             with tf.init_scope():  # else it would keep the graph that asks for it
                 pack.get_concrete_function()

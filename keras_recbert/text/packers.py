@@ -1,7 +1,13 @@
 """Which packers there are."""
 
 from keras_recbert.core.names import UnknownNameError
-from keras_recbert.text import text_preprocessor  # noqa: F401  registers its class
+from keras_recbert.text import (  # noqa: F401  register their classes
+    choice_preprocessor,
+    question_preprocessor,
+    text_preprocessor,
+    window_preprocessor,
+    word_preprocessor,
+)
 from keras_recbert.text.packer import PACKERS
 
 

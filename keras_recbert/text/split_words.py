@@ -43,6 +43,36 @@ def split_words(texts, lowercase=True, strip_accents=None, max_words=None):
     Returns:
         string `tf.RaggedTensor`, `(batch_size, None)`.
     """
+    texts = normalize(texts, lowercase, strip_accents, max_words)
+    return tf_text.regex_split(texts, _DELIMITER, _SINGLE)
+
+
+def split_words_with_offsets(texts, lowercase=True, strip_accents=None, max_words=None):
+    """As `split_words`, and where each word begins in the normalized text.
+
+    Args:
+        texts, lowercase, strip_accents, max_words: as for `split_words`.
+
+    Returns:
+        Tuple of the words, string `tf.RaggedTensor` `(batch_size, None)`, and of the
+        byte of the normalized text at which each begins, int64 of the same shape.
+    """
+    texts = normalize(texts, lowercase, strip_accents, max_words)
+    words, begins, _ = tf_text.regex_split_with_offsets(texts, _DELIMITER, _SINGLE)
+    return words, begins
+
+
+def normalize(texts, lowercase=True, strip_accents=None, max_words=None):
+    """Cleans and folds texts, character by character.
+
+    Args:
+        texts, lowercase, strip_accents, max_words: as for `split_words`.
+
+    Returns:
+        string tensor of valid UTF-8, `(batch_size,)`. Up to the last word that is read
+        it is what its characters give one by one, but for the order of combining marks
+        that stay.
+    """
     if strip_accents is None:
         strip_accents = lowercase
     # Repairs invalid UTF-8 first: the later operations would each treat it
@@ -63,4 +93,4 @@ def split_words(texts, lowercase=True, strip_accents=None, max_words=None):
         texts = tf.strings.lower(texts)
         texts = tf.strings.regex_replace(texts, "Σ", "σ")
         texts = tf.strings.lower(texts, encoding="utf-8")
-    return tf_text.regex_split(texts, _DELIMITER, _SINGLE)
+    return texts

@@ -88,24 +88,33 @@ class TextPreprocessor(Packer):
 
     def columns(self, x):
         columns = super().columns(x)
-        limit = self.sequence_length or self.max_sequence_length
-        if limit < 5 and len(columns) == 2:
+        if self.limit < 5 and len(columns) == 2:
             raise ValueError(
                 "A pair needs at least 5 tokens: [CLS], two [SEP] and one token of "
-                f"each text. Received: a limit of {limit}. Build the preprocessor "
+                f"each text. Received: a limit of {self.limit}. Build the preprocessor "
                 "with a larger `sequence_length` or `max_sequence_length`."
             )
         return columns
 
     def pack(self, *batches):
-        limit = self.sequence_length or self.max_sequence_length
-        max_words = max(limit, MAX_WORDS)
+        max_words = max(self.limit, MAX_WORDS)
         segments = [self.tokenizer(batch, max_words) for batch in batches]
-        segments = self._truncate(segments, limit - 1 - len(segments), batches)
-        token_ids, segment_ids = tf_text.combine_segments(
+        return self.padded(*self.combined(segments, batches))
+
+    def combined(self, segments, batches):
+        """Rows of tokenized texts or pairs, as long as they may be.
+
+        Args:
+            segments: list of one or two ragged int32 `(num_rows, None)`.
+            batches: sequence of as many string tensors `(num_rows,)`: their texts.
+
+        Returns:
+            Tuple of ragged int32 `(num_rows, None)`: token ids and segment ids.
+        """
+        segments = self._truncate(segments, self.limit - 1 - len(segments), batches)
+        return tf_text.combine_segments(
             segments, self.tokenizer.cls_id, self.tokenizer.sep_id
         )
-        return self.padded(token_ids, segment_ids)
 
     def _truncate(self, segments, budget, batches):
         """Shortens each row's segments so that together they have `budget` tokens."""
@@ -143,7 +152,7 @@ class TextPreprocessor(Packer):
             (room >= length) | (room >= 1),
             True,
             f'truncation="{self.truncation}": the {other} text of a pair alone fills '
-            f"the row of {self.sequence_length or self.max_sequence_length} tokens. "
+            f"the row of {self.limit} tokens. "
             'Use truncation="longest_first" or a longer sequence_length.',
         )
 

@@ -1,6 +1,7 @@
 """WordPiece vocabularies: read, check, learn from text, write."""
 
 import collections
+import functools
 import os
 
 from keras_recbert.core.checks import check_integer
@@ -313,9 +314,6 @@ def count_words(texts, lowercase=True, strip_accents=None):
     Raises:
         TypeError: if an item is not a string, or `texts` is one string.
     """
-    import tensorflow as tf
-
-    from keras_recbert.text.split_words import split_words
     from keras_recbert.text.string_tensor import to_string_tensor
 
     if isinstance(texts, (str, bytes)):
@@ -324,10 +322,7 @@ def count_words(texts, lowercase=True, strip_accents=None):
             "[text], or use learn_vocabulary_from_files for a path."
         )
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-    def words_of(batch):
-        return split_words(batch, lowercase, strip_accents).flat_values
-
+    words_of = _words_as_graph(lowercase, strip_accents)
     counts = collections.Counter()
     start = 0
     for batch in _batches(texts):
@@ -337,6 +332,20 @@ def count_words(texts, lowercase=True, strip_accents=None):
     return collections.Counter(
         {word.decode("utf-8"): count for word, count in counts.items()}
     )
+
+
+@functools.cache  # tracing takes longer than the words of a small corpus
+def _words_as_graph(lowercase, strip_accents):
+    """Traced function from texts `(batch_size,)` to all their words `(num_words,)`."""
+    import tensorflow as tf
+
+    from keras_recbert.text.split_words import split_words
+
+    def words_of(batch):
+        return split_words(batch, lowercase, strip_accents).flat_values
+
+    strings = tf.TensorSpec([None], tf.string)
+    return tf.function(words_of, input_signature=[strings], autograph=False)
 
 
 def _batches(texts, batch_size=1024, batch_characters=1 << 20):

@@ -7,7 +7,8 @@ import keras
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from keras_recbert.text.split_words import split_words
+from keras_recbert.text.offsets import original_offsets
+from keras_recbert.text.split_words import split_words, split_words_with_offsets
 from keras_recbert.text.string_tensor import to_string_tensor
 from keras_recbert.text.vocabulary import check_vocabulary, load_vocabulary
 
@@ -112,11 +113,41 @@ class WordPieceTokenizer(keras.layers.Layer):
         words = split_words(
             to_string_tensor(texts), self.lowercase, self.strip_accents, max_words
         )
-        lengths = tf.strings.length(words.flat_values, unit="UTF8_CHAR")
-        words = words.with_flat_values(
-            tf.where(lengths > _MAX_CHARACTERS_PER_WORD, "[UNK]", words.flat_values)
+        return self._wordpiece.tokenize(_known(words)).merge_dims(-2, -1)
+
+    def tokenize_with_offsets(self, texts, max_words=None):
+        """Ids, and where in the bytes of the texts the word pieces are.
+
+        A piece covers whole characters of its text, and the accents and other
+        nonspacing marks that follow them. So bytes from the begin of a piece to the
+        end of a later one are what somebody reads there, whatever was folded.
+
+        Args:
+            texts, max_words: as for a call.
+
+        Returns:
+            Tuple of three int32 `tf.RaggedTensor`, `(batch_size, None)`: ids as of a
+            call, the first byte of each piece, and the one after its last.
+        """
+        texts = to_string_tensor(texts)
+        folding = self.lowercase, self.strip_accents
+        words, begins = split_words_with_offsets(texts, *folding, max_words)
+        known = _known(words)
+        ids, piece_begins, piece_ends = self._wordpiece.tokenize_with_offsets(known)
+        # Offsets in a word that became [UNK] are those of its five characters.
+        sizes = tf.strings.length(words.flat_values)
+        sizes = tf.where(known.flat_values == words.flat_values, -1, sizes)
+        word = piece_ends.values.value_rowids()
+        sizes = tf.gather(tf.cast(sizes, piece_ends.dtype), word)
+        last = tf.where(sizes < 0, piece_ends.flat_values, sizes)
+        shift = tf.cast(tf.gather(begins.flat_values, word), last.dtype)
+        ends = piece_ends.with_flat_values(last + shift).merge_dims(-2, -1)
+        begins = piece_begins.with_flat_values(piece_begins.flat_values + shift)
+        begins = begins.merge_dims(-2, -1)
+        return (
+            ids.merge_dims(-2, -1),
+            *original_offsets(texts, begins, ends, *folding),
         )
-        return self._wordpiece.tokenize(words).merge_dims(-2, -1)
 
     def detokenize(self, token_ids):
         """Joins word pieces to text: words with one space between them.
@@ -191,3 +222,11 @@ class WordPieceTokenizer(keras.layers.Layer):
                 f"{type(vocabulary).__name__}."
             )
         return cls(**config)
+
+
+def _known(words):
+    """Words, but `[UNK]` for those that are too long."""
+    lengths = tf.strings.length(words.flat_values, unit="UTF8_CHAR")
+    return words.with_flat_values(
+        tf.where(lengths > _MAX_CHARACTERS_PER_WORD, "[UNK]", words.flat_values)
+    )
