@@ -41,6 +41,8 @@ class TableRows:
         path: str or path.
         encoding: str. Encoding of a text file; a byte order mark of UTF-8 is dropped.
         plain_text: bool. Whether `.txt` is a table, too.
+        header: optional list of str. Names of the columns of CSV or TSV whose first
+            line is a row.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -48,7 +50,7 @@ class TableRows:
         ImportError: of Parquet, without pyarrow.
     """
 
-    def __init__(self, path, encoding="utf-8", plain_text=True):
+    def __init__(self, path, encoding="utf-8", plain_text=True, header=None):
         self.path = pathlib.Path(path)
         self.kind, self.compression = _kind(self.path, plain_text)
         if not self.path.is_file():
@@ -57,6 +59,7 @@ class TableRows:
         if self.kind == PARQUET:
             check_installed("Reading Parquet", "tables", "pyarrow")
         self.encoding = _known_encoding(encoding)
+        self.header = header
         self._text = None
 
     def read_bytes(self):
@@ -174,7 +177,9 @@ class TableRows:
         reader = csv.reader(
             (line for _, line in lines), delimiter=separator, strict=True
         )
-        columns, line = None, 1
+        columns, line = self.header, 1
+        if columns is not None:
+            yield columns
         try:
             with _long_fields():
                 for fields in reader:
@@ -216,9 +221,10 @@ class TableRows:
 
     def _check_fields(self, line, fields, columns, separator):
         if len(fields) != len(columns):
+            where = "as in the header" if self.header is None else "without a header"
             raise ValueError(
                 f"{self.path}:{line}: expected {len(columns)} fields, separated by "
-                f"{SEPARATORS[separator]}, as in the header ({', '.join(columns)}); "
+                f"{SEPARATORS[separator]}, {where} ({', '.join(columns)}); "
                 f"found {len(fields)}. Put a text that holds a separator, a quote or a "
                 "line end in double quotes."
             )

@@ -1,6 +1,7 @@
 """Splits of a registered task, from a folder of its files or TensorFlow Datasets."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -85,26 +86,26 @@ def load_splits(
     task: str | TaskSpec,
     data_dir: str | os.PathLike,
     seed: int = 0,
-    dev_fraction: float = 0.1,
+    validation_fraction: float = 0.1,
 ) -> tuple[Examples, dict[str, Examples], list[str]]:
-    """Reads what a folder holds and makes a train and a dev split of it.
+    """Reads what a folder holds and makes a train and a validation split of it.
 
-    Where train or every dev file is missing, the one labelled file that is
+    Where train or every validation file is missing, the one labelled file that is
     there is split by group (see `TaskSpec.group_by`), so that no group is on
     both sides. Where `train.tsv` is missing but a `train_*.tsv` or `train.*.tsv`
-    is there, that is read instead; likewise for dev. Each departure from the
+    is there, that is read instead; likewise for validation. Each departure from the
     task's own files is told in the notes.
 
     Args:
         task: a task or its name.
         data_dir: the task's own folder, or the one above it.
         seed: decides which groups are held out.
-        dev_fraction: share of the rows to hold out where a split is missing.
+        validation_fraction: share of the rows to hold out where a split is missing.
 
     Returns:
-        `(train, dev, notes)`: the training examples; the dev examples by name
-        (`"dev"`, or `"dev_matched"` and `"dev_mismatched"`); sentences for the
-        user.
+        `(train, validation, notes)`: the training examples; the validation examples by
+        name (`"validation"`, or `"validation_matched"` and `"validation_mismatched"`);
+        sentences for the user.
 
     Raises:
         MissingSplitError: where no labelled file is there.
@@ -114,7 +115,9 @@ def load_splits(
     folder = _task_folder(task, data_dir)
     notes: list[str] = []
     found: dict[str, tuple[Path, Examples]] = {}
-    wanted = [split for split in ("train", *task.dev_splits) if split in task.files]
+    wanted = [
+        split for split in ("train", *task.validation_splits) if split in task.files
+    ]
     for split in wanted:
         path = _labelled_file(task, folder, split, notes)
         if path is not None:
@@ -123,34 +126,33 @@ def load_splits(
             notes.extend(examples.notes)
     if not found:
         raise _missing(task, folder, " or ".join(task.files[name] for name in wanted))
-    dev = {name: found[name][1] for name in task.dev_splits if name in found}
+    validation = {
+        name: found[name][1] for name in task.validation_splits if name in found
+    }
     absent = [task.files[split] for split in wanted if split not in found]
-    if "train" in found and dev:
+    if "train" in found and validation:
         if absent:
             notes.append(
                 f"{_title(task)}: no {', '.join(absent)} in {folder}; "
-                f"scored on {', '.join(dev)} alone."
+                f"scored on {', '.join(validation)} alone."
             )
-        return found["train"][1], dev, notes
-    train, dev, note = _hold_out(task, found, seed, dev_fraction)
+        return found["train"][1], validation, notes
+    train, validation, note = _hold_out(task, found, seed, validation_fraction)
     what = f"no {', '.join(absent)} in {folder}; " if absent else ""
-    return train, dev, [*notes, f"{_title(task)}: {what}{note}"]
+    return train, validation, [*notes, f"{_title(task)}: {what}{note}"]
 
 
 def _hold_out(task, found, seed, fraction):
-    """Train and dev examples of one file, and what is to be said of it.
+    """Train and validation examples of one file, and what is to be said of it.
 
     The held-out rows keep the name of the split they came from; those held out of
-    train stand for the first dev split.
+    train stand for the first validation split.
     """
     split, (path, examples) = next(iter(found.items()))
-    name = next(iter(task.dev_splits), "dev") if split == "train" else split
-    groups = group_fields(examples.fields, task.group_by)
-    train, held_out = split_examples(examples, fraction, seed, groups)
-    unit = "groups of rows that share a text"
-    if task.group_by is not None:
-        features = {} if task.tfds is None else task.tfds.features
-        unit = features.get(task.group_by, task.group_by)
+    name = (
+        next(iter(task.validation_splits), "validation") if split == "train" else split
+    )
+    train, held_out, unit = _split_by_group(task, examples, fraction, seed)
     return (
         train,
         {name: held_out},
@@ -160,10 +162,84 @@ def _hold_out(task, found, seed, fraction):
     )
 
 
+def hold_out_of_train(
+    task: str | TaskSpec, train: Examples, fraction: float, seed: int
+) -> tuple[Examples, Examples, str]:
+    """Holds a part of the training examples out, to choose options by.
+
+    Groups (see `TaskSpec.group_by`) stay together, as in `load_splits`.
+
+    Args:
+        task: a task or its name.
+        train: the training examples.
+        fraction: share of them to hold out, between 0 and 1.
+        seed: decides which groups are held out.
+
+    Returns:
+        `(train, held_out, note)`: the rest, the part, and a sentence for the user.
+
+    Raises:
+        ValueError: where one side would be empty.
+    """
+    task = get_task(task)
+    rest, held_out, unit = _split_by_group(task, train, fraction, seed)
+    return (
+        rest,
+        held_out,
+        f"{_title(task)}: scored on {fraction:.0%} of train, held out by {unit}: "
+        f"{len(rest):,} rows to train and {len(held_out):,} to score (seed {seed}). "
+        "The validation set was not scored.",
+    )
+
+
+def _split_by_group(task, examples, fraction, seed):
+    """The rest, the held-out part, and the name of what stays together."""
+    unit = "groups of rows that share a text"
+    if callable(task.group_by):
+        groups = group_fields({"text": task.group_by(examples.fields)}, "text")
+        unit = "text"
+    else:
+        groups = group_fields(examples.fields, task.group_by)
+    if isinstance(task.group_by, str):
+        features = {} if task.tfds is None else task.tfds.features
+        unit = features.get(task.group_by, task.group_by)
+    return *split_examples(examples, fraction, seed, groups), unit
+
+
+def load_tests(
+    task: str | TaskSpec, data_dir: str | os.PathLike, splits: Iterable[str]
+) -> dict[str, Examples]:
+    """Reads the test files that a folder holds, each by its own name or with `.gz`.
+
+    Args:
+        task: a task or its name.
+        data_dir: the task's own folder, or the one above it.
+        splits: names of test splits.
+
+    Returns:
+        dict of split to `Examples`, one at least.
+
+    Raises:
+        MissingSplitError: where there is none of the files.
+        ValueError: where a file is not as it should be.
+    """
+    task = get_task(task)
+    folder = _task_folder(task, data_dir)
+    found = {}
+    for split in splits:
+        paths = (folder / task.files[split], folder / f"{task.files[split]}.gz")
+        path = next((path for path in paths if path.is_file()), None)
+        if path is not None:
+            found[split] = read_file(task, path, split)
+    if not found:
+        raise _missing(task, folder, " or ".join(task.files[one] for one in splits))
+    return found
+
+
 def load_tfds(
     task: str | TaskSpec, data_dir: str | os.PathLike | None = None
 ) -> tuple[Examples, dict[str, Examples], list[str]]:
-    """Loads train and dev from TensorFlow Datasets, which may download them.
+    """Loads train and validation from TensorFlow Datasets, which may download them.
 
     Args:
         task: a task or its name.
@@ -171,7 +247,7 @@ def load_tfds(
             default.
 
     Returns:
-        `(train, dev, notes)` as `load_splits` does.
+        `(train, validation, notes)` as `load_splits` does.
 
     Raises:
         ImportError: where tensorflow-datasets is not installed.
@@ -201,8 +277,8 @@ def load_tfds(
                 f"labels {names}; expected {tuple(task.label_names)}."
             )
     loaded = {}
-    for split in ("train", *task.dev_splits):
-        rows = list(tfds.as_numpy(data[split.replace("dev", "validation")]))
+    for split in ("train", *task.validation_splits):
+        rows = list(tfds.as_numpy(data[split]))
         examples = Examples(
             {
                 field: [row[feature].decode("utf-8") for row in rows]
@@ -255,7 +331,8 @@ def _labelled_file(task, folder, split, notes) -> Path | None:
         return path
     others = sorted(
         other
-        for other in folder.glob(f"*{path.suffix}")
+        for ending in (path.suffix, f"{path.suffix}.gz")
+        for other in folder.glob(f"*{ending}")
         if other.name.startswith((f"{path.stem}.", f"{path.stem}_"))
     )
     if not others:
@@ -280,5 +357,5 @@ def _missing(task, folder, wanted) -> MissingSplitError:
         f"{_title(task)}: {wanted} not found in {folder}. Files there: "
         f"{shown or 'none'}. Give the folder with the task's own files{above}, read a "
         "file of another name with `keras_recbert.data.task_files.read_file`, or let "
-        "`load_splits` make a dev split of what is there."
+        "`load_splits` make a validation split of what is there."
     )

@@ -48,6 +48,43 @@ def check_examples(task, path, split, examples):
     return dataclasses.replace(examples, targets=targets)
 
 
+def name_labels(task, train, *others):
+    """A task whose classes are the labels of its training examples, and class ids.
+
+    Args:
+        task: `TaskSpec` with `labels_of_train`.
+        train: `Examples`, whose labels are words.
+        *others: dicts of split name to such `Examples`.
+
+    Returns:
+        Tuple of the `TaskSpec` with `label_names`, `train` and `others` with int32
+        class ids for labels.
+
+    Raises:
+        ValueError: if the training examples have one label only, or others have a
+            label that these lack; names the file and the example.
+    """
+    names = tuple(sorted(map(str, set(train.targets["label"]))))
+    if len(names) < 2:
+        raise ValueError(
+            f"{task.files['train']} (train of {task.name}): expected two different "
+            f"labels or more. Received: {names[0]!r} for all {len(train):,} examples."
+        )
+    arguments = {**task.head_arguments, "label_names": names}
+    task = dataclasses.replace(task, head_arguments=arguments)
+
+    def with_ids(split, examples):
+        labels = list(map(str, examples.targets["label"]))
+        examples = dataclasses.replace(examples, targets={"label": labels})
+        return check_examples(task, task.files[split], split, examples)
+
+    numbered = [
+        {split: with_ids(split, examples) for split, examples in splits.items()}
+        for splits in others
+    ]
+    return task, with_ids("train", train), *numbered
+
+
 def _check_columns(where, argument, columns, expected):
     if tuple(columns) != tuple(expected):
         raise ValueError(

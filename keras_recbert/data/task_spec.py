@@ -9,11 +9,24 @@ import fnmatch
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from keras_recbert.config.own_data import TASKS as HEADS_OF_TABLES
+from keras_recbert.config.own_data import OWN_TASKS
 from keras_recbert.core.names import UnknownNameError, nearest
 from keras_recbert.data.examples import Examples
+from keras_recbert.data.submissions import Submission
 
-SPLITS = ("train", "dev", "test")
+SPLITS = ("train", "validation", "test")
+
+
+def dev_files(pattern: str, splits=SPLITS) -> dict[str, str]:
+    """The files of a data set whose publisher says "dev" where Keras says validation.
+
+    Args:
+        pattern: str, such as `"{}.tsv"`; `{}` stands for the split.
+        splits: sequence of str. Names of splits.
+    """
+    return {
+        split: pattern.format(split.replace("validation", "dev")) for split in splits
+    }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,22 +57,35 @@ class TaskSpec:
         head_arguments: dict, such as `{"label_names": ("negative", "positive")}`; the
             position of a name is the id of its class.
         targets: tuple of str. Targets of its examples.
+        own_metrics: dict of those metrics that the head does not know, as they take
+            several examples together, to their functions: of `Examples` and what
+            `Head.predictions` gives for them, to a float.
+        packer_arguments: dict of arguments of the head's packer, such as
+            `{"truncation": "only_second"}`. A run may say otherwise.
         main_metric: str. The metric that decides which epoch is kept; by default the
             first.
         version: int. Raised whenever scores stop being comparable.
         folder: str. Name of the folder of its files.
         files: dict of split to the name of its file in the folder. Splits are
-            `"train"`, and names that begin with `"dev"` or `"test"`; all may be in
-            one file.
+            `"train"`, and names that begin with `"validation"` or `"test"`; all may
+            be in one file.
         read: function of a path and the name of a split that gives `Examples`; those
             of a test split may lack targets. Labels are names of `label_names`, class
             ids, or numbers.
         tfds: optional `TfdsSource`.
         group_by: str. Field whose equal texts stay together where one file is split in
-            two. None keeps examples together that share any text.
+            two; or a function of the fields that gives these texts, an example each.
+            None keeps examples together that share any text.
         score_range: optional tuple of the lowest and highest label of a regressor.
+        max_sequence_length: int. Word pieces of a row, unless a run says otherwise.
+        write: optional function that writes what a run predicted for the first
+            validation split into files of the data set's own form: of a folder, the
+            `Examples`, and the predictions.
+        submission: optional `Submission`, what its leaderboard takes of test splits.
         scales_labels: bool. Train on labels of mean 0 and standard deviation 1, which
             losses are of then. Predictions are on the scale of the labels.
+        labels_of_train: bool. The labels are words, and the classes are those of the
+            training examples, sorted; see `task_labels.name_labels`.
         source: str. Who published it, and where.
 
     Raises:
@@ -71,16 +97,24 @@ class TaskSpec:
     metrics: tuple[str, ...]
     head: str = "classifier"
     head_arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    packer_arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     targets: tuple[str, ...] = ("label",)
+    own_metrics: Mapping[str, Callable[[Examples, Any], float]] = dataclasses.field(
+        default_factory=dict
+    )
     main_metric: str | None = None
     version: int = 1
     folder: str = ""
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
     read: Callable[[str, str], Examples] | None = None
     tfds: TfdsSource | None = None
-    group_by: str | None = None
+    group_by: str | Callable[[Mapping], list[str]] | None = None
     score_range: tuple[float, float] | None = None
+    max_sequence_length: int = 128
+    write: Callable[[Any, Examples, Any], None] | None = None
+    submission: Submission | None = None
     scales_labels: bool = False
+    labels_of_train: bool = False
     source: str = ""
 
     def __post_init__(self):
@@ -91,7 +125,12 @@ class TaskSpec:
         if self.main_metric is None:
             object.__setattr__(self, "main_metric", self.metrics[0])
         self._check_one("main_metric", self.metrics)
-        if self.group_by is not None:
+        if not set(self.own_metrics) <= set(self.metrics):
+            raise ValueError(
+                f"Task {self.name!r}: `own_metrics` must be among `metrics`. Received: "
+                f"own_metrics={list(self.own_metrics)}, metrics={self.metrics}."
+            )
+        if self.group_by is not None and not callable(self.group_by):
             self._check_one("group_by", self.fields)
         if isinstance(self.version, bool) or not isinstance(self.version, int):
             raise ValueError(
@@ -101,9 +140,15 @@ class TaskSpec:
         for split in self.files:
             if split.partition("_")[0] not in SPLITS or split.startswith("train_"):
                 raise ValueError(
-                    f"Task {self.name!r}: splits are train, dev, test, or such as "
-                    f"dev_matched. Received: files={dict(self.files)}."
+                    f"Task {self.name!r}: splits are train, validation, test, or such "
+                    f"as validation_matched. Received: files={dict(self.files)}."
                 )
+        submitted = () if self.submission is None else tuple(self.submission.files)
+        if not set(submitted) <= set(self.test_splits):
+            raise ValueError(
+                f"Task {self.name!r}: `submission` must name files of test splits, "
+                f"{self.test_splits}. Received: {submitted}."
+            )
         if bool(self.files) != (self.read is not None):
             raise ValueError(
                 f"Task {self.name!r}: `files` and `read` go together. Received: "
@@ -116,9 +161,9 @@ class TaskSpec:
         return self.head_arguments.get("label_names")
 
     @property
-    def dev_splits(self) -> tuple[str, ...]:
+    def validation_splits(self) -> tuple[str, ...]:
         """Names of the splits that epochs are scored on."""
-        return tuple(split for split in self.files if split.startswith("dev"))
+        return tuple(split for split in self.files if split.startswith("validation"))
 
     @property
     def test_splits(self) -> tuple[str, ...]:
@@ -160,15 +205,15 @@ def register_task(spec: TaskSpec) -> TaskSpec:
             if there is nothing to read or to train on.
     """
     key = _key(spec.name)
-    if key in _TASKS or key in map(_key, HEADS_OF_TABLES):
+    if key in _TASKS or key in map(_key, OWN_TASKS):
         raise ValueError(
             f"A task needs a name of its own. Received: {spec.name!r}. Taken: "
-            f"{', '.join((*list_tasks(), *HEADS_OF_TABLES))}."
+            f"{', '.join((*list_tasks(), *OWN_TASKS))}."
         )
-    if spec.read is None or not {"train", *spec.dev_splits} & spec.files.keys():
+    if spec.read is None or not {"train", *spec.validation_splits} & spec.files.keys():
         raise ValueError(
-            f"Task {spec.name!r} needs `read` and `files` with a train or a dev split. "
-            f"Received: files={dict(spec.files)}, read={spec.read!r}."
+            f"Task {spec.name!r} needs `read` and `files` with a train or a validation "
+            f"split. Received: files={dict(spec.files)}, read={spec.read!r}."
         )
     _TASKS[key] = spec
     return spec

@@ -16,6 +16,7 @@ from keras_recbert.core.lines import (
     read_lines,
 )
 from keras_recbert.data.examples import Examples
+from keras_recbert.data.json_values import UniqueIds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,14 +40,15 @@ class TsvReader:
             classes. `(-math.inf, math.inf)` takes any finite number.
         header: whether the first line names the columns. Without it columns
             go by position.
-        id_column: name of a column of ids, which files may lack: ids are then
-            numbers of rows.
+        id_column: name of a column of ids, which files with labels may lack: ids are
+            then numbers of rows. Those of a test split are there, each once.
         test_fields: `fields` of files of test splits, where they differ. These
             have a header, and no label.
         skip_labels: rows with one of these labels are left out, with a note.
         skip_broken_rows: leave out rows with a wrong number of fields, with a
-            note, instead of raising.
-        max_line_bytes: rows of more bytes are left out, with a note.
+            note, instead of raising. Of a test split all rows are needed.
+        max_line_bytes: rows of more bytes are left out, with a note; of a test split
+            they are an error.
 
     Call arguments:
         path: the file.
@@ -107,9 +109,15 @@ class TsvReader:
         label_at = id_at = None
         if self.label is not None and not is_test:
             label_at = found.position(self.label)
-        if header and self.id_column in columns:
+        if header and self.id_column in columns or is_test and self.id_column:
             id_at = found.position(self.id_column)
-        rows = self._rows(path, lines, len(columns), 1 if header else 0, label_at)
+        first_row = 1 if header else 0
+        rows = self._rows(path, lines, len(columns), first_row, label_at, is_test)
+        ids = rows.numbers if id_at is None else [row[id_at] for row in rows.fields]
+        if is_test:
+            unique = UniqueIds()
+            for line, id in zip(rows.lines, ids, strict=True):
+                unique.add(f"{path}:{line}", id)
         targets = None
         if label_at is not None:
             labels = [row[label_at].strip() for row in rows.fields]
@@ -117,21 +125,27 @@ class TsvReader:
         return Examples(
             {name: [row[at] for row in rows.fields] for name, at in field_at.items()},
             targets,
-            rows.numbers if id_at is None else [row[id_at] for row in rows.fields],
+            ids,
             tuple(rows.notes),
         )
 
-    def _rows(self, path, lines, num_columns, first_row, label_at):
+    def _rows(self, path, lines, num_columns, first_row, label_at, is_test):
         """The rows that are read, and notes on those that are not."""
         rows = _Rows()
         skipped, broken, too_long = 0, [], []
         for index, line in enumerate(lines[first_row:], start=first_row):
             if line is None:
+                if is_test:
+                    raise ValueError(
+                        f"{path}:{index + 1}: a row of more than "
+                        f"{self.max_line_bytes:,} bytes. Each row of a test file is "
+                        "predicted; `max_line_bytes` reads longer ones."
+                    )
                 too_long.append(index + 1)
                 continue
             fields = line.split("\t")
             if len(fields) != num_columns:
-                if self.skip_broken_rows:
+                if self.skip_broken_rows and not is_test:
                     broken.append(index + 1)
                     continue
                 raise ValueError(

@@ -88,12 +88,12 @@ def test_mrpc_with_byte_order_mark_quotes_crlf_and_spaces(write, tmp_path):
         '1\t7\t8\t"He said so.\tHe said: "so" . \r\n'
         "0\t9\t10\tA \u2028 B\x85\tC\r\n\r\n",
     )
-    dev = read_split("mrpc", tmp_path, "dev")
-    assert tuple(dev.fields.values()) == (
+    validation = read_split("mrpc", tmp_path, "validation")
+    assert tuple(validation.fields.values()) == (
         ['"He said so.', "A \u2028 B\x85"],
         ['He said: "so" . ', "C"],
     )
-    assert dev.targets["label"].tolist() == [1, 0]
+    assert validation.targets["label"].tolist() == [1, 0]
 
 
 def test_stsb_scores_are_floats(write, tmp_path):
@@ -121,11 +121,11 @@ def test_mnli_rows_without_consensus_are_left_out_and_counted(write, tmp_path):
         "index\tsentence1\tsentence2\tgold_label\n"
         "0\ta\tb\tneutral\n1\tc\td\t-\n2\te\tf\tcontradiction\n",
     )
-    dev = read_split("mnli", tmp_path, "dev_matched")
-    assert dev.fields == {"text": ["a", "e"], "text_pair": ["b", "f"]}
-    assert dev.targets["label"].tolist() == [1, 2]
-    assert len(dev.notes) == 1
-    assert "left out 1 rows with label '-'" in dev.notes[0]
+    validation = read_split("mnli", tmp_path, "validation_matched")
+    assert validation.fields == {"text": ["a", "e"], "text_pair": ["b", "f"]}
+    assert validation.targets["label"].tolist() == [1, 2]
+    assert len(validation.notes) == 1
+    assert "left out 1 rows with label '-'" in validation.notes[0]
 
 
 def test_qqp_rows_torn_by_a_newline_are_left_out_and_counted(write, tmp_path):
@@ -198,8 +198,8 @@ def test_tfds_reads_what_we_read(name, write, tmp_path, monkeypatch):
     from tensorflow_datasets.text.glue import Glue
 
     task = get_task(name)
-    for split in task.files:
-        write(f"{task.folder}/{split}.tsv", official_file(task, split))
+    for split, file in task.files.items():
+        write(f"{task.folder}/{file}", official_file(task, split))
     monkeypatch.setattr(
         tfds.download.DownloadManager,
         "download_and_extract",
@@ -208,12 +208,14 @@ def test_tfds_reads_what_we_read(name, write, tmp_path, monkeypatch):
     Glue(config=name, data_dir=os.fspath(tmp_path / "tfds")).download_and_prepare(
         download_config=tfds.download.DownloadConfig(try_download_gcs=False)
     )
-    train, dev, notes = load_tfds(name, tmp_path / "tfds")
-    our_train, our_dev, _ = load_splits(name, tmp_path)
+    train, validation, notes = load_tfds(name, tmp_path / "tfds")
+    our_train, our_validation, _ = load_splits(name, tmp_path)
     assert notes == []
-    assert list(dev) == list(our_dev) == list(task.dev_splits)
+    assert list(validation) == list(our_validation) == list(task.validation_splits)
     for theirs, ours in zip(
-        (train, *dev.values()), (our_train, *our_dev.values()), strict=True
+        (train, *validation.values()),
+        (our_train, *our_validation.values()),
+        strict=True,
     ):
         # TFDS shuffles when it prepares.
         assert sorted(_rows(theirs)) == sorted(_rows(ours))
@@ -268,16 +270,16 @@ def test_without_tfds_the_error_names_the_extra(monkeypatch):
 # Rows, and rows of class 0, 1, ... as counted when the files were collected.
 OFFICIAL = [
     ("sst2", "train", [29_780, 37_569]),
-    ("sst2", "dev", [428, 444]),
+    ("sst2", "validation", [428, 444]),
     ("cola", "train", [2_528, 6_023]),
-    ("cola", "dev", [322, 721]),
+    ("cola", "validation", [322, 721]),
     ("rte", "train", [1_249, 1_241]),
-    ("rte", "dev", [146, 131]),
+    ("rte", "validation", [146, 131]),
     ("wnli", "train", [323, 312]),
-    ("wnli", "dev", [40, 31]),
+    ("wnli", "validation", [40, 31]),
     ("mrpc", "train", [1_194, 2_474]),
-    ("mrpc", "dev", [129, 279]),
-    ("qnli", "dev", [2_702, 2_761]),
+    ("mrpc", "validation", [129, 279]),
+    ("qnli", "validation", [2_702, 2_761]),
 ]
 
 
@@ -293,8 +295,8 @@ def test_real_classes(real_glue, name, split, counts):
 
 @pytest.mark.slow
 def test_real_stsb(real_glue):
-    train, dev, notes = load_splits("stsb", real_glue)
-    assert (len(train), len(dev["dev"]), notes) == (5_749, 1_500, [])
+    train, validation, notes = load_splits("stsb", real_glue)
+    assert (len(train), len(validation["validation"]), notes) == (5_749, 1_500, [])
     assert (train.targets["label"].min(), train.targets["label"].max()) == (0, 5)
 
 
@@ -303,7 +305,7 @@ def test_real_files_of_other_names(real_glue):
     qqp = read_file("qqp", real_glue / "QQP/train_subset.tsv")
     assert np.bincount(qqp.targets["label"]).tolist() == [14_749, 8_747]
     derived = real_glue / "MNLI/dev_matched.derived_layout.tsv"
-    mnli = read_file("mnli", derived, split="dev_matched")
+    mnli = read_file("mnli", derived, split="validation_matched")
     assert len(mnli) == 9_815
     assert np.bincount(mnli.targets["label"]).sum() == 9_815
     test = real_glue / "QNLI/test.unlabelled.tsv.gz"
@@ -321,34 +323,38 @@ def test_real_official_mnli_layout(real_glue):
     derived = real_glue / "MNLI/dev_matched.derived_layout.tsv"
     first = read_file("mnli", derived).take(range(5))
     assert (
-        first.targets["label"].tolist() == read["dev_matched"].targets["label"].tolist()
+        first.targets["label"].tolist()
+        == read["validation_matched"].targets["label"].tolist()
     )
-    for field, column in read["dev_matched"].fields.items():
+    for field, column in read["validation_matched"].fields.items():
         assert [t.strip() for t in first.fields[field]] == [t.strip() for t in column]
-    assert first.ids == read["dev_matched"].ids
+    assert first.ids == read["validation_matched"].ids
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "dev_name", "rows", "source"),
+    ("name", "validation_name", "rows", "source"),
     [
-        ("qnli", "dev", (4_917, 546), "dev.tsv was split by question"),
-        ("qqp", "dev", (21_146, 2_350), "train_subset.tsv was split by groups"),
-        ("mnli", "dev_matched", (8_833, 982), "was split by premise"),
+        ("qnli", "validation", (4_917, 546), "dev.tsv was split by question"),
+        ("qqp", "validation", (21_146, 2_350), "train_subset.tsv was split by groups"),
+        ("mnli", "validation_matched", (8_833, 982), "was split by premise"),
     ],
 )
-def test_real_hold_out_parts_no_group(real_glue, name, dev_name, rows, source):
-    train, dev, notes = load_splits(name, real_glue, seed=0)
-    assert (len(train), len(dev[dev_name])) == rows
+def test_real_hold_out_parts_no_group(real_glue, name, validation_name, rows, source):
+    train, validation, notes = load_splits(name, real_glue, seed=0)
+    assert (len(train), len(validation[validation_name])) == rows
     assert source in notes[-1]
     columns = ("text", "text_pair") if name == "qqp" else ("text",)
     sides = [
         {" ".join(text.split()).lower() for at in columns for text in side.fields[at]}
-        for side in (train, dev[dev_name])
+        for side in (train, validation[validation_name])
     ]
     assert not sides[0] & sides[1]
     # The held-out classes are spread as the others are.
-    shares = [np.bincount(s.targets["label"]) / len(s) for s in (train, dev[dev_name])]
+    shares = [
+        np.bincount(s.targets["label"]) / len(s)
+        for s in (train, validation[validation_name])
+    ]
     assert np.abs(shares[0] - shares[1]).max() < 0.06
     again, _, _ = load_splits(name, real_glue, seed=0)
     assert again.fields == train.fields

@@ -1,7 +1,6 @@
 """The default corpus: labels by syntax, a fair split, honest counts."""
 
 import gc
-import random
 import re
 import subprocess
 import sys
@@ -10,95 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from toy_packages import OPENINGS, marker_of, write_tree
 
-from keras_recbert.data import python_docs
+from keras_recbert.data import python_docs_split, python_sources
 from keras_recbert.data.python_docs import LABEL_NAMES, load_python_docs
-
-WORDS = [
-    "apple",
-    "bridge",
-    "candle",
-    "desert",
-    "engine",
-    "forest",
-    "garden",
-    "harbor",
-    "island",
-    "jacket",
-    "kettle",
-    "lantern",
-    "meadow",
-    "needle",
-    "orchard",
-    "pebble",
-    "quarry",
-    "ribbon",
-    "saddle",
-    "timber",
-    "umbrella",
-    "valley",
-    "window",
-    "yellow",
-    "zipper",
-    "anchor",
-    "basket",
-    "copper",
-    "dragon",
-    "eagle",
-    "feather",
-    "guitar",
-    "hammer",
-    "insect",
-    "jungle",
-    "kitten",
-    "ladder",
-    "marble",
-    "napkin",
-    "ocean",
-    "parrot",
-    "quiver",
-    "rocket",
-    "silver",
-    "tunnel",
-    "velvet",
-    "walnut",
-]
-OPENINGS = {
-    "class": "A container which keeps",
-    "function": "Returns the number of",
-    "module": "Tools and helpers about",
-}
-
-
-def _marker(number):
-    return "marker" + chr(ord("a") + number // 26) + chr(ord("a") + number % 26)
-
-
-def _write_tree(root, num_packages=50):
-    """Packages whose every sentence names its kind and holds the package's marker."""
-    for number in range(num_packages):
-        rng = random.Random(number)
-        marker = _marker(number)
-        package = root / f"package{number}"
-        package.mkdir(parents=True)
-
-        def sentence(kind, rng=rng, marker=marker):
-            return f"{OPENINGS[kind]} {marker} {' '.join(rng.sample(WORDS, 8))}."
-
-        for file in ("__init__", "one", "two", "three"):
-            prose = f"The {marker} prose for {' '.join(rng.sample(WORDS, 5))}."
-            (package / f"{file}.py").write_text(
-                f'"""{sentence("module")}\n\n{prose}\n"""\n'
-                f'class Thing:\n    """{sentence("class")}"""\n'
-                f'    def method(self):\n        """{sentence("function")}"""\n'
-                f'def function():\n    """{sentence("function")}"""\n'
-            )
-    return root
 
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory):
-    return _write_tree(tmp_path_factory.mktemp("tree"))
+    return write_tree(tmp_path_factory.mktemp("tree"))
 
 
 @pytest.fixture(scope="module")
@@ -111,13 +30,15 @@ def _read(tmp_path, source, name="module.py"):
     file = tmp_path / name
     file.write_bytes(source if isinstance(source, bytes) else source.encode())
     counts, unreadable = Counter(), {}
-    documents = python_docs._read_package([(name, file)], 10**9, 0, counts, unreadable)
+    documents = python_sources.read_package(
+        [(name, file)], 10**9, 0, counts, unreadable
+    )
     return [(label, text) for label, text, _ in documents if text], counts, unreadable
 
 
 def test_labels_come_from_the_syntax_tree(docs):
     checked = Counter()
-    for split in (docs.train, docs.dev):
+    for split in (docs.train, docs.validation):
         assert split.labels.dtype == np.int32
         assert len(split.texts) == len(split.labels)
         for text, label in zip(split.texts, split.labels, strict=True):
@@ -133,13 +54,13 @@ def test_labels_come_from_the_syntax_tree(docs):
 def test_packages_are_held_out_whole(docs):
     held_out = set(docs.held_out["packages"])
     assert 0 < len(held_out) < 50
-    markers = {_marker(number): f"package{number}" for number in range(50)}
+    markers = {marker_of(number): f"package{number}" for number in range(50)}
 
     def packages(texts):
         found = re.findall(r"marker[a-z]{2}", " ".join(texts))
         return {markers[marker] for marker in found}
 
-    assert packages(docs.dev.texts) == held_out
+    assert packages(docs.validation.texts) == held_out
     assert packages(docs.train.texts) == set(markers.values()) - held_out
     assert packages(docs.corpus) == set(markers.values()) - held_out
 
@@ -153,15 +74,15 @@ def test_manual_topics_are_held_out_whole(docs):
     assert len(sides[True]) == len(docs.held_out["topics"]) > 3
     train_side = set()
     for name in sides[False]:
-        for _, text, _ in python_docs._manual_documents(topics[name], Counter()):
-            train_side.add(python_docs._key(text or ""))
+        for _, text, _ in python_sources.manual_documents(topics[name], Counter()):
+            train_side.add(python_docs_split.text_key(text or ""))
     manual = LABEL_NAMES.index("manual")
-    for text, label in zip(docs.dev.texts, docs.dev.labels, strict=True):
-        assert label != manual or python_docs._key(text) not in train_side
+    for text, label in zip(docs.validation.texts, docs.validation.labels, strict=True):
+        assert label != manual or python_docs_split.text_key(text) not in train_side
 
 
 def test_no_class_is_more_than_half_of_a_split(docs):
-    for split in (docs.train, docs.dev):
+    for split in (docs.train, docs.validation):
         sizes = np.bincount(split.labels, minlength=len(LABEL_NAMES))
         assert sizes.max() <= len(split.labels) / 2
         assert sizes.min() > 0
@@ -170,7 +91,7 @@ def test_no_class_is_more_than_half_of_a_split(docs):
 def test_the_result_depends_on_the_seed_alone(tree, docs):
     again = load_python_docs(seed=0, search_paths=[tree])
     assert again.train.texts == docs.train.texts
-    assert again.dev.texts == docs.dev.texts
+    assert again.validation.texts == docs.validation.texts
     np.testing.assert_array_equal(again.train.labels, docs.train.labels)
     assert again.corpus == docs.corpus and again.counts == docs.counts
     other = load_python_docs(seed=2, search_paths=[tree])
@@ -192,7 +113,7 @@ def test_the_garbage_collector_is_left_as_it_was(tree, is_enabled):
 
 def test_max_examples_is_obeyed(tree):
     docs = load_python_docs(seed=0, max_examples=1400, search_paths=[tree])
-    assert len(docs.train.texts) == 1120 and len(docs.dev.texts) == 280
+    assert len(docs.train.texts) == 1120 and len(docs.validation.texts) == 280
 
 
 def test_progress_sees_every_package(tree):
@@ -207,7 +128,7 @@ def test_progress_sees_every_package(tree):
 
 def test_duplicates_go_and_two_labels_go():
     counts = Counter()
-    result = python_docs._deduplicate(
+    result = python_docs_split.deduplicate(
         {
             "train": [
                 ("Return the size of a file", "function"),
@@ -215,7 +136,7 @@ def test_duplicates_go_and_two_labels_go():
                 ("Helpers for reading old archives", "module"),
                 ("Opens a door in the old house", "function"),
             ],
-            "dev": [
+            "validation": [
                 ("Return the size, of a file", "function"),
                 ("Helpers for reading old archives", "class"),
                 ("Opens a door in the new house", "function"),
@@ -229,7 +150,9 @@ def test_duplicates_go_and_two_labels_go():
         "Return the size of a file",
         "Opens a door in the old house",
     ]
-    assert [text for text, _ in result["dev"]] == ["Opens two doors in a new house"]
+    assert [text for text, _ in result["validation"]] == [
+        "Opens two doors in a new house"
+    ]
     assert counts["dropped_duplicate"] == 2
     assert counts["dropped_two_labels"] == 2
     assert counts["dropped_near_duplicate"] == 2
@@ -321,7 +244,7 @@ def test_unreadable_files_are_reported_with_their_reason(tmp_path, source, reaso
 
 
 def test_one_unreadable_file_does_not_stop_the_rest(tmp_path, docs):
-    tree = _write_tree(tmp_path / "tree")
+    tree = write_tree(tmp_path / "tree")
     (tree / "broken.py").write_text('"""Broken is this file."""\nx = (\n')
     again = load_python_docs(seed=0, search_paths=[tree])
     assert again.train.texts == docs.train.texts
@@ -344,7 +267,7 @@ def test_tests_vendored_copies_and_dead_links_are_not_read(tmp_path):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("")
     (tmp_path / "dead.py").symlink_to(tmp_path / "nowhere.py")
-    packages = python_docs._packages([tmp_path])
+    packages = python_sources.find_packages([tmp_path])
     found = {name: sorted(path for path, _ in packages[name]) for name in packages}
     assert found == {"a": ["_a/c.py", "a/b.py"], "k": ["k.py"]}
 
@@ -354,14 +277,14 @@ def test_small_packages_leave_their_share_to_large_ones(tmp_path):
     for name, size in (("a", 10), ("b", 500), ("c", 500)):
         (tmp_path / name).write_text("#" * size)
         packages[name] = [(name, tmp_path / name)]
-    assert python_docs._package_limit(packages, 210) == 100
-    assert python_docs._package_limit(packages, 2000) == 500
-    assert python_docs._package_limit({}, 2000) == 0
+    assert python_sources.package_limit(packages, 210) == 100
+    assert python_sources.package_limit(packages, 2000) == 500
+    assert python_sources.package_limit({}, 2000) == 0
 
 
 def test_the_final_stop_tells_nothing():
     texts = [f"The number {number} of the test" for number in range(1000)]
-    stops = sum(python_docs._final_stop(text).endswith(".") for text in texts)
+    stops = sum(python_docs_split.final_stop(text).endswith(".") for text in texts)
     assert 430 < stops < 570
 
 
@@ -400,32 +323,35 @@ def test_a_python_without_the_manual_is_an_error(tmp_path, monkeypatch):
 
 def test_import_loads_no_tensorflow():
     script = (
-        f"import runpy, sys; runpy.run_path({python_docs.__file__!r}); "
+        "import sys, keras_recbert.data.python_docs; "
         "assert not {'tensorflow', 'keras'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-I", "-c", script], check=True)
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 @pytest.mark.slow
 def test_this_machine_gives_a_fair_task():
     docs = load_python_docs(seed=0)
-    assert len(docs.train.texts) >= 5000 and len(docs.dev.texts) >= 500
+    assert len(docs.train.texts) >= 5000 and len(docs.validation.texts) >= 500
     assert len(docs.corpus) >= 10_000
-    for split in (docs.train, docs.dev):
+    for split in (docs.train, docs.validation):
         assert max(np.bincount(split.labels)) / len(split.labels) < 0.6
         assert len(set(split.labels.tolist())) == len(LABEL_NAMES)
-    keys = [python_docs._key(text) for text in docs.train.texts + docs.dev.texts]
+    keys = [
+        python_docs_split.text_key(text)
+        for text in docs.train.texts + docs.validation.texts
+    ]
     assert len(set(keys)) == len(keys)
     near = {key for text in docs.train.texts for key in _near(text)}
-    assert not any(near & set(_near(text)) for text in docs.dev.texts)
+    assert not any(near & set(_near(text)) for text in docs.validation.texts)
 
     # The texts of held-out packages, read again, are not in the training side.
     held_out = set(docs.held_out["packages"])
-    packages = python_docs._packages(python_docs._search_paths(None))
+    packages = python_sources.find_packages(python_sources.check_search_paths(None))
     assert held_out < set(packages)
     train = set(docs.train.texts)
     for name in sorted(held_out)[:10]:
-        documents = python_docs._read_package(packages[name], 10**7, 0, Counter(), {})
+        documents = python_sources.read_package(packages[name], 10**7, 0, Counter(), {})
         kept_as_train = {text for _, text, _ in documents} & train
         # What is there is a text that a training package has as well.
         assert len(kept_as_train) <= 0.05 * len(documents) + 5
@@ -433,4 +359,4 @@ def test_this_machine_gives_a_fair_task():
 
 
 def _near(text):
-    return list(python_docs._near_keys(python_docs._key(text)))
+    return list(python_docs_split.near_keys(python_docs_split.text_key(text)))

@@ -40,4 +40,4 @@ def test_csv_and_a_test_split_without_labels(tmp_path):
     path.write_text("t\none\n")
     assert reader(path, "test").targets is None
     with pytest.raises(ValueError, match="a.csv:2: there is no column 'y'. Found 't'"):
-        reader(path, "dev")
+        reader(path, "validation")

@@ -15,10 +15,11 @@ from keras_recbert.data import (
     task_spec,
     tasks,
 )
+from keras_recbert.data.submissions import Submission
 from keras_recbert.data.task_table import make_task_table
 
 MINE = {"name": "mine", "fields": ("text",), "metrics": ("accuracy", "f1")}
-FILES = {"files": {"train": "a.txt", "dev_x": "a.txt"}, "read": lambda *_: None}
+FILES = {"files": {"train": "a.txt", "validation_x": "a.txt"}, "read": lambda *_: None}
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +31,7 @@ def test_what_a_spec_says():
     spec = TaskSpec(**MINE, **FILES, head_arguments={"label_names": ("no", "yes")})
     assert (spec.main_metric, spec.version, spec.targets) == ("accuracy", 1, ("label",))
     assert spec.label_names == ("no", "yes")
-    assert (spec.dev_splits, spec.test_splits) == (("dev_x",), ())
+    assert (spec.validation_splits, spec.test_splits) == (("validation_x",), ())
     assert TaskSpec(**MINE).label_names is None
 
 
@@ -43,9 +44,23 @@ def test_what_a_spec_says():
         ({"metrics": ()}, r"`metrics` must be a tuple .* metrics=\(\)"),
         ({"main_metric": "auc"}, "`main_metric` must be one of accuracy, f1. Received"),
         ({"group_by": "first"}, "`group_by` must be one of text. Received"),
+        (
+            {"own_metrics": {"recall": max, "f1": max}},
+            r"`own_metrics` must be among `metrics`. Received: own_metrics=\['recall'",
+        ),
+        (
+            {"submission": Submission({"test": "A.tsv"}, print)},
+            r"`submission` must name files of test splits, \(\). Received: \('test',",
+        ),
         ({"version": "2"}, "`version` must be an int. Received: version='2'"),
-        ({**FILES, "files": {"valid": "a"}}, "splits are train, dev, test, or such as"),
-        ({**FILES, "files": {"train_1": "a"}}, "splits are train, dev, test, or such"),
+        (
+            {**FILES, "files": {"valid": "a"}},
+            "splits are train, validation, test, or such as",
+        ),
+        (
+            {**FILES, "files": {"train_1": "a"}},
+            "splits are train, validation, test, or such",
+        ),
         ({"files": {"train": "a"}}, "`files` and `read` go together"),
     ],
 )

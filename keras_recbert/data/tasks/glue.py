@@ -3,13 +3,14 @@
 Names, label names and their order are those of TensorFlow Datasets.
 """
 
-from keras_recbert.data.task_spec import TaskSpec, TfdsSource, register_task
+from keras_recbert.data.submissions import Submission, TsvWriter
+from keras_recbert.data.task_spec import TaskSpec, TfdsSource, dev_files, register_task
 from keras_recbert.data.tsv import TsvReader
 
 FIELDS = ("text", "text_pair")
 SENTENCES = ("sentence1", "sentence2")
 ENTAILMENT = ("entailment", "not_entailment")
-FILES = {split: f"{split}.tsv" for split in ("train", "dev", "test")}
+FILES = dev_files("{}.tsv")
 
 
 def _register(
@@ -26,6 +27,7 @@ def _register(
     features=None,
     test_columns=None,
     group_by=None,
+    submission=None,
     **reading,
 ):
     """Registers a task of tab-separated files.
@@ -34,6 +36,7 @@ def _register(
 
     Args:
         columns: tuple of one or two columns of texts, by name or position.
+        submission: dict of test split to the leaderboard's file; by default FOLDER.tsv.
         features: their names in TensorFlow Datasets, where these differ.
         test_columns: `columns` of test files, where these differ.
         others: as `TaskSpec` and `TsvReader` take them.
@@ -47,6 +50,11 @@ def _register(
         score_range=score_range,
         test_fields=test_fields,
         **{"id_column": "index", **reading},
+    )
+    # Names where the files have names, as for entailment; else the ids of classes.
+    names = ("0", "1") if reading.get("integer_labels") else label_names
+    submission = Submission(
+        submission or {"test": f"{folder}.tsv"}, TsvWriter(names, score_range)
     )
     features = zip(FIELDS, features or columns, strict=False)
     register_task(
@@ -62,6 +70,7 @@ def _register(
             read=read,
             tfds=TfdsSource(f"glue/{name}", dict(features)),
             group_by=group_by,
+            submission=submission,
             score_range=score_range,
             source=f"GLUE (Wang et al. 2019), {folder}",
         )
@@ -134,14 +143,23 @@ _register(
     label_names=("entailment", "neutral", "contradiction"),
     features=("premise", "hypothesis"),
     files={
-        split: f"{split}.tsv"
-        for split in (
-            "train",
-            "dev_matched",
-            "dev_mismatched",
-            "test_matched",
-            "test_mismatched",
-        )
+        **dev_files(
+            "{}.tsv",
+            splits=(
+                "train",
+                "validation_matched",
+                "validation_mismatched",
+                "test_matched",
+                "test_mismatched",
+            ),
+        ),
+        # GLUE's download has it in a folder of its own.
+        "test_diagnostic": "../diagnostic/diagnostic.tsv",
+    },
+    submission={
+        "test_matched": "MNLI-m.tsv",
+        "test_mismatched": "MNLI-mm.tsv",
+        "test_diagnostic": "AX.tsv",
     },
     # "-": the annotators found no majority (Williams et al. 2018, section 2.2, leave
     # these rows out; GLUE's own dev files did so).

@@ -1,0 +1,48 @@
+"""Texts with choices: SWAG, ARC (Challenge) and COPA."""
+
+from keras_recbert.data.choices import read_arc, read_copa, read_swag
+from keras_recbert.data.submissions import JsonLinesWriter, Submission
+from keras_recbert.data.task_spec import TaskSpec, register_task
+
+
+def _register(name, read, source, **options):
+    register_task(
+        TaskSpec(
+            name=name,
+            fields=("text", "choices"),
+            head="multiple_choice",
+            metrics=("accuracy",),
+            read=read,
+            group_by="text",
+            source=source,
+            **options,
+        )
+    )
+
+
+_register(
+    "swag",
+    read_swag,
+    "SWAG (Zellers et al. 2018)",
+    folder="swag",
+    files={"train": "train.csv", "validation": "val.csv", "test": "test.csv"},
+)
+_register(
+    "arc_challenge",
+    read_arc,
+    "ARC, Challenge (Clark et al. 2018)",
+    folder="ARC-Challenge",
+    files={
+        "train": "ARC-Challenge-Train.jsonl",
+        "validation": "ARC-Challenge-Dev.jsonl",
+        "test": "ARC-Challenge-Test.jsonl",
+    },
+)
+_register(
+    "copa",
+    read_copa,
+    "COPA (Roemmele et al. 2011), as in SuperGLUE (Wang et al. 2019)",
+    folder="COPA",
+    submission=Submission({"test": "COPA.jsonl"}, JsonLinesWriter((0, 1))),
+    files={"train": "train.jsonl", "validation": "val.jsonl", "test": "test.jsonl"},
+)
