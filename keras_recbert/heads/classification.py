@@ -47,6 +47,19 @@ class ClassificationHead(Head):
         self.num_classes = num_classes
         self.label_names = list(label_names)
 
+    @classmethod
+    def check_metrics(cls, names, arguments):
+        super().check_metrics(names, arguments)
+        labels = arguments.get("label_names") or ()
+        num_classes = arguments.get("num_classes") or len(labels) or 2
+        if "f1" in names and num_classes > 2:
+            named = f" ({', '.join(map(str, labels))})" if labels else ""
+            raise ValueError(
+                "'f1' is the score of the second of two classes. Received: metrics="
+                f"{tuple(names)} with {num_classes} classes{named}. Try 'macro_f1', "
+                "the mean F1 of the classes."
+            )
+
     def loss(self):
         return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 

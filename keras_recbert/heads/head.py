@@ -4,8 +4,9 @@ import inspect
 
 import keras
 import numpy as np
+import tensorflow as tf
 
-from keras_recbert.core.names import UnknownNameError, nearest
+from keras_recbert.core.names import UnknownNameError, check_arguments, nearest
 from keras_recbert.layers.common import bert_initializer
 from keras_recbert.metrics.glue import METRICS, glue_scores
 
@@ -22,14 +23,19 @@ class Head:
 
     Attributes:
         task: str. Value of `task` in `build`.
-        metric_names: tuple of str. What dev sets are scored by unless a data set says
-            otherwise; the first decides which epoch is kept. See `scores`.
+        metric_names: tuple of str. What validation sets are scored by unless a data set
+            says otherwise; the first decides which epoch is kept. See `scores`.
         more_metrics: tuple of str. Others that `scores` knows.
         packer: str. Class of the preprocessor, see `keras_recbert.text.Packer`: what
             fields an example of the task has.
+        reads: `"sentence"`, one vector of a row, or `"tokens"`, all of them.
+        token_axis: int. Axis of the tokens in the logits of a head that reads tokens.
+        padding_logit: float. Logit of a token, or of a choice, that is padding.
         dense: `keras.layers.Dense`, from rows to `units` logits.
         reading: `keras_recbert.heads.reading.Reading`, what it reads of the encoder;
             the model sets it.
+        own_reading: dict of `pooling`, `layer`, `concatenate`, where they are those of
+            this head and not of all heads of its model.
 
     Args:
         units: int. Logits of an example.
@@ -39,7 +45,11 @@ class Head:
     metric_names = ("accuracy",)
     more_metrics = METRICS
     packer = "TextPreprocessor"
+    reads = "sentence"
+    token_axis = 1
+    padding_logit = 0.0
     reading = None
+    own_reading = {}
 
     def __init__(self, units):
         self.dense = keras.layers.Dense(
@@ -48,6 +58,24 @@ class Head:
             dtype="float32",  # losses read float32 logits in every precision
             name="head",
         )
+
+    @property
+    def heads(self):
+        """The head by its name, which is its task where a model has no other."""
+        return {self.task: self}
+
+    def inputs(self, encoder):
+        """Inputs of a model with this head, and what its encoder reads of them.
+
+        Args:
+            encoder: `keras_recbert.models.encoder.Encoder`.
+
+        Returns:
+            Tuple of two dicts of Keras tensors: the inputs, and the `inputs` of
+            `EncoderOutputs`, with what `connect` reads beside. By default both are
+            those of the encoder.
+        """
+        return encoder.input, encoder.input
 
     def logits(self, rows):
         """Logits of rows of the encoder.
@@ -96,9 +124,83 @@ class Head:
         """
         return np.asarray(labels)
 
+    def read_labels(self, fields, labels, own_loss=False):
+        """As `as_targets`, for a head whose labels are about the texts themselves.
+
+        Args:
+            fields: dict of field to its column.
+            labels, own_loss: as for `as_targets`.
+
+        Returns:
+            array, `(num_examples, ...)`.
+        """
+        return self.as_targets(labels, own_loss)
+
+    def row_targets(self, rows, targets):
+        """Targets of rows, where an example may have several; called in a graph.
+
+        Args:
+            rows: dict of the `row_features` of the packer, and `padding_mask`.
+            targets: tensor, what `read_labels` gave.
+
+        Returns:
+            tensor `(num_rows, ...)`; by default each row has the target of its example.
+            Targets of tokens are a `tf.RaggedTensor` `(num_rows, None)`, as long as the
+            rows; batches pad them with -1.
+        """
+        return tf.gather(targets, rows["example"])
+
+    def as_weights(self, sample_weight):
+        """Weights of examples, or None, as the loss takes them."""
+        return sample_weight
+
+    def check_elements(self, spec):
+        """Raises `ValueError` for a data set whose labels are not those of the head.
+
+        Args:
+            spec: tuple of the specs of texts or ids, labels, and weights if any.
+        """
+
     def answer(self, logits):
         """What the SavedModel gives for logits: a dict of tensors, a row an example."""
         return {"scores": logits}
+
+    def padded_logits(self, logits, length):
+        """Logits of tokens, padded to a length: batches can be joined."""
+        more = [[0, 0] for _ in logits.shape]
+        more[self.token_axis][1] = length - tf.shape(logits)[self.token_axis]
+        return tf.pad(logits, more, constant_values=self.padding_logit)
+
+    def answer_rows(self, logits, rows, columns):
+        """What the SavedModel gives for texts; by default what `answer` gives.
+
+        Args:
+            logits: tensor of logits, of rows where an example may have several.
+            rows: dict of the `row_features` of the packer.
+            columns: tuple of string tensors, the fields of examples, see
+                `keras_recbert.text.Packer.columns`.
+
+        Returns:
+            dict of tensors, a row an example.
+        """
+        return self.answer(logits)
+
+    def answer_text(self, answers, texts, *places):
+        """What the SavedModel gives for raw texts, where its packer splits them.
+
+        Args:
+            answers: dict, as of `answer_rows`, for what the texts were split into.
+            texts: string tensor `(batch_size,)`.
+            *places: what `split_text` of the packer gave.
+
+        Returns:
+            dict of tensors, a row an example.
+        """
+        raise NotImplementedError
+
+    def answers_by_head(self):
+        """Functions from logits to answers, by the signatures of single heads."""
+        return {}
 
     def predictions(self, logits):
         """What is predicted, in the form of the labels.
@@ -124,6 +226,33 @@ class Head:
         """
         return glue_scores(metric_names, labels, self.predictions(logits))
 
+    def tune(self, labels, predictions):
+        """Chooses what follows from a validation set, not from training; by default
+        nothing.
+
+        Args:
+            labels, predictions: as for `scores`.
+        """
+
+    @classmethod
+    def check_metrics(cls, names, arguments):
+        """Raises what is wrong with the metrics of a data set, before any training.
+
+        Args:
+            names: sequence of str. What validation sets will be scored by.
+            arguments: dict of the arguments of the constructor.
+
+        Raises:
+            ValueError: if `scores` will not know one of them.
+        """
+        valid = dict.fromkeys((*cls.metric_names, *cls.more_metrics))
+        for name in names:
+            if name not in valid:
+                raise ValueError(
+                    f"The head {cls.task!r} has no metric {name!r}. "
+                    f"{nearest(name, valid)}Valid: {', '.join(valid)}."
+                )
+
     @classmethod
     def arguments(cls):
         """Names of the arguments of the constructor, a tuple."""
@@ -132,6 +261,10 @@ class Head:
     def get_config(self):
         """Arguments that make an equal head: a dict of JSON."""
         return {name: getattr(self, name) for name in self.arguments()}
+
+    def describe(self, encoder):
+        """What makes the head again on an encoder: a dict of JSON."""
+        return {"task": self.task, **self.get_config()}
 
 
 _HEADS: dict[str, type[Head]] = {}
@@ -175,6 +308,27 @@ def get_head(task):
             f"Valid: {', '.join(_HEADS)}."
         )
     return _HEADS[task]
+
+
+def make_head(task, arguments):
+    """The head of a task.
+
+    Args:
+        task: str.
+        arguments: dict of the arguments of its constructor.
+
+    Raises:
+        ValueError: if there is no such task, or it takes other arguments.
+    """
+    cls = get_head(task)
+    check_arguments(f"task={task!r}", arguments, cls.arguments())
+    try:
+        return cls(**arguments)
+    except TypeError as error:
+        raise ValueError(
+            f"task={task!r} needs other arguments ({error}). It takes: "
+            f"{', '.join(cls.arguments())}."
+        ) from error
 
 
 def check_labels(labels, is_valid, valid):

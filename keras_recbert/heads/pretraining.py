@@ -13,7 +13,7 @@ from keras_recbert.heads.pretraining_losses import (
 )
 from keras_recbert.layers.common import bert_initializer
 from keras_recbert.layers.masked_lm_head import MaskedLMHead
-from keras_recbert.models.backbone import make_next_sentence_head
+from keras_recbert.models.recbert_encoder import make_next_sentence_head
 
 
 class ObjectiveHead(Head):
@@ -26,7 +26,7 @@ class ObjectiveHead(Head):
 
     Args:
         name: str. The objective; also the name of the output.
-        encoder: `RecBertBackbone`.
+        encoder: `RecBertEncoder`.
     """
 
     inputs = ()

@@ -6,6 +6,8 @@ from keras_recbert.core.checks import check_positive
 from keras_recbert.layers.mean_pooling import MeanPooling
 
 POOLINGS = ("mean", "first")
+# Arguments of `choose_reading` that users name.
+READING_ARGUMENTS = ("pooling", "layer", "concatenate")
 CONCATENATIONS = ("none", "cls", "next_sentence")
 # Heads of a pre-training that read tokens, the first of them where others read.
 TOKEN_OBJECTIVES = ("masked_lm", "causal_lm", "bigram_shift")
@@ -44,7 +46,7 @@ class Reading:
         tokens = outputs.tokens(self.layer, self.concatenate, self.sentence_layer)
         if self.pooling is None:
             return tokens
-        pool = MeanPooling(dtype=outputs.encoder.policy, name="mean_pooling")
+        pool = outputs.shared_layer(MeanPooling, "mean_pooling")
         return pool(tokens, outputs.inputs["padding_mask"])
 
 
@@ -66,9 +68,14 @@ def choose_reading(encoder, pooling, layer=None, concatenate=None):
         `Reading`.
 
     Raises:
-        ValueError: for a block that the encoder does not have; for `concatenate` where
-            no token is read, or with an encoder that reads from left to right.
+        ValueError: for an unknown `pooling` or `concatenate`; for a block that the
+            encoder does not have; for `concatenate` where no token is read, or with an
+            encoder that reads from left to right.
     """
+    if pooling is not None and pooling not in POOLINGS:
+        raise ValueError(
+            f"`pooling` must be one of {POOLINGS}. Received: pooling={pooling!r}."
+        )
     if concatenate is not None and concatenate not in CONCATENATIONS:
         raise ValueError(
             f"`concatenate` must be one of {', '.join(map(repr, CONCATENATIONS))}, or "
@@ -99,6 +106,13 @@ def choose_reading(encoder, pooling, layer=None, concatenate=None):
         concatenate,
         None if concatenate is None else sentence,
     )
+
+
+def reading_arguments(reading, encoder):
+    """What `choose_reading` takes to give a reading again: a dict of JSON."""
+    behind = None if reading.pooling == "first" else reading.concatenate or "none"
+    layer = reading.layer or len(encoder.blocks)
+    return {"pooling": reading.pooling, "layer": layer, "concatenate": behind}
 
 
 def check_layer(encoder, **layers):

@@ -1,6 +1,7 @@
 """Querying a SavedModel or a model, and printing what it answers."""
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -8,6 +9,8 @@ import tensorflow as tf
 
 from keras_recbert.ops.implementation import portable_graphs
 from keras_recbert.serving.savedmodel import read_savedmodel
+from keras_recbert.text.packers import get_packer, list_packers
+from keras_recbert.text.string_lists import to_string_lists
 from keras_recbert.text.string_tensor import to_string_tensor
 
 SEPARATOR = "|"  # of several labels
@@ -21,9 +24,11 @@ class Predictor:
         function: function of string tensors `(batch_size,)`, by the names of the
             fields; gives a dict of `scores` and, of a classifier, `label`.
         fields: sequence of str. Fields an example has.
+        list_fields: those whose values are lists of strings, and whose tensors are
+            `(batch_size, most)`.
 
     Call arguments:
-        columns: list of lists of str, one for each field.
+        columns: list of columns, one for each field: lists of str, or of lists of str.
 
     Returns:
         List of tuples, one an example, see `labels_and_scores`.
@@ -31,18 +36,23 @@ class Predictor:
 
     function: Callable
     fields: tuple
+    list_fields: tuple = ()
 
     def __call__(self, columns):
         outputs = self.function(
             **{
-                name: to_string_tensor(column)
+                name: to_string_lists(column, name)
+                if name in self.list_fields
+                else to_string_tensor(column)
                 for name, column in zip(self.fields, columns, strict=True)
             }
         )
-        if "scores" not in outputs:
+        if not {"scores", "answer"} & set(outputs):
             raise ValueError(
-                "A file needs a model that answers `scores`. This one answers: "
-                f"{', '.join(outputs)}."
+                "A file needs a model of one head, which gives `scores` or `answer`. "
+                "This one "
+                f"answers: {', '.join(outputs)}. Texts as arguments of `recbert "
+                "predict` take any SavedModel."
             )
         return labels_and_scores({k: v.numpy() for k, v in outputs.items()})
 
@@ -52,14 +62,21 @@ def labels_and_scores(outputs):
 
     Args:
         outputs: dict of arrays, a row an example: `scores`, and of a classifier
-            `label`, of several labels `has_label` and `label_names`.
+            `label`, of several labels `has_label` and `label_names`; of question
+            answering `answer` and `score`.
 
     Returns:
-        List of tuples: the label and its probability; several labels with | between
-        them, and the probability of the decision that was least sure; of a regressor
-        None and the score.
+        List of tuples: the label or the answer and its probability; several labels
+        with | between them, and the probability of the decision that was least sure;
+        of a regressor None and the score; of tags of words the entities, or all tags
+        where there are none, and the probability of the tag that was least sure.
     """
+    if "answer" in outputs:
+        answers = [answer.decode("utf-8", "replace") for answer in outputs["answer"]]
+        return list(zip(answers, outputs["score"].tolist(), strict=True))
     scores = outputs["scores"].astype(float)
+    if "tags" in outputs:
+        return _tags_and_scores(outputs, scores)
     if "has_label" in outputs:
         rows = zip(outputs["label_names"], outputs["has_label"], strict=True)
         labels = [
@@ -74,10 +91,39 @@ def labels_and_scores(outputs):
     return [(None, score) for score in scores.tolist()]
 
 
+def _tags_and_scores(outputs, scores):
+    """The entities of each text, or its tags, and the probability of its least sure
+    tag; 1 for a text without words."""
+    found = [
+        SEPARATOR.join(_entities(row))
+        if "entities" in row
+        else " ".join(map(_text, filter(None, row["tags"])))
+        for row in _rows(outputs)
+    ]
+    least = np.where(outputs["tags"] != b"", scores, 1.0).min(axis=1, initial=1.0)
+    return list(zip(found, least.tolist(), strict=True))
+
+
+def _rows(outputs):
+    """A dict of the values of each example."""
+    return (
+        dict(zip(outputs, row, strict=True))
+        for row in zip(*outputs.values(), strict=True)
+    )
+
+
+def _entities(answer):
+    return [
+        f"{_text(text)} ({_text(label)})"
+        for text, label in zip(answer["entities"], answer["entity_labels"], strict=True)
+        if label
+    ]
+
+
 def savedmodel_predictor(path):
     """Loads a SavedModel as a `Predictor`; errors as of `read_savedmodel`."""
     signature = read_savedmodel(path)
-    return Predictor(signature, input_fields(signature))
+    return Predictor(signature, input_fields(signature), list_fields(signature))
 
 
 def model_predictor(model):
@@ -90,22 +136,39 @@ def model_predictor(model):
     """
 
     def from_fields(*columns):
-        return model.answer(model(model.preprocessor(columns), training=False))
+        if model.preprocessor.text_field is not None:
+            return model.answer_raw_texts(*columns)
+        return model.answer_texts(columns)
 
-    names = model.fields
-    specs = [tf.TensorSpec([None], tf.string, name) for name in names]
+    names, specs = model.fields, list(map(model.preprocessor.column_spec, model.fields))
+    if model.preprocessor.text_field is not None:
+        names = (model.preprocessor.text_field,)
+        specs = [tf.TensorSpec([None], tf.string, *names)]
     with portable_graphs():
         traced = tf.function(from_fields).get_concrete_function(*specs)
 
     def function(**texts):
         return traced(*(texts[name] for name in names))
 
-    return Predictor(function, names)
+    return Predictor(function, names, model.preprocessor.list_fields)
 
 
 def input_fields(signature):
-    """Names of the inputs of a signature, sorted: TensorFlow keeps no order."""
-    return tuple(sorted(signature.structured_input_signature[1]))
+    """Names of the inputs of a signature, in the order of the packer that has them.
+
+    TensorFlow keeps no order. Inputs of a packer that is not registered are sorted.
+    """
+    names = set(signature.structured_input_signature[1])
+    for packer in map(get_packer, list_packers()):
+        if set(packer.fields[: len(names)]) == names:
+            return packer.fields[: len(names)]
+    return tuple(sorted(names))
+
+
+def list_fields(signature):
+    """Names of the inputs of a signature whose values are lists of strings."""
+    specs = signature.structured_input_signature[1]
+    return tuple(name for name, spec in specs.items() if spec.shape.rank == 2)
 
 
 def print_answers(path, texts, pairs=False):
@@ -113,7 +176,8 @@ def print_answers(path, texts, pairs=False):
 
     Args:
         path: str. Folder of the SavedModel.
-        texts: list of str.
+        texts: list of str. Of a model of lists, such as choices, one example: a text
+            for each other field, and then the list.
         pairs: bool. Whether every two texts are one example.
 
     Raises:
@@ -129,36 +193,78 @@ def print_answers(path, texts, pairs=False):
         )
     signature = read_savedmodel(path)
     fields = input_fields(signature)
-    if len(fields) != 1 + pairs:
+    if list_fields(signature):
+        columns = _one_example(path, fields, texts, pairs)
+    elif len(fields) != 1 + pairs:
         raise ValueError(
             f"The SavedModel at {path} takes {len(fields)} text(s) an example. "
             + ("Leave --pairs out." if pairs else "Add --pairs.")
         )
-    columns = [texts[::2], texts[1::2]] if pairs else [texts]
+    else:
+        columns = [texts[::2], texts[1::2]] if pairs else [texts]
     inputs = dict(zip(fields, columns, strict=True))
     outputs = signature(**{name: tf.constant(part) for name, part in inputs.items()})
     rows = zip(*columns, strict=True)
-    for line in format_answers(rows, {k: v.numpy() for k, v in outputs.items()}):
+    outputs = {key: value.numpy() for key, value in outputs.items()}
+    for line in format_answers(rows, outputs, _keys_by_head(signature)):
         print(line)
 
 
-def format_answers(rows, outputs):
+def _one_example(path, fields, texts, pairs):
+    """Columns of one example whose last field is a list of strings."""
+    others = len(fields) - 1
+    if pairs or len(texts) <= others:
+        raise ValueError(
+            f"The SavedModel at {path} takes one example: {', '.join(fields)}, of "
+            "which the last is any number of texts. Leave --pairs out. Received: "
+            f"{len(texts)} text(s)."
+        )
+    return [*([text] for text in texts[:others]), [texts[others:]]]
+
+
+def _keys_by_head(signature):
+    """What each of several heads answers: a dict of its name to keys; empty for one."""
+    keys = {
+        name: tuple(own.structured_outputs)
+        for name, own in signature.loaded.signatures.items()
+        if name not in ("serving_default", "ids")
+    }
+    return {
+        name: own
+        for name, own in keys.items()
+        if all(f"{name}_{key}" in signature.structured_outputs for key in own)
+    }
+
+
+def format_answers(rows, outputs, keys_by_head=None):
     """One line for each example.
 
     Args:
-        rows: iterable of tuples of one or two str.
+        rows: iterable of tuples of str or lists of str.
         outputs: dict of what a head answers, such as `scores` and `label`: sequences
             with a value an example.
+        keys_by_head: optional dict of the name of each of several heads to what it
+            answers; `outputs` then are called `HEAD_answer`.
 
     Returns:
         List of str.
     """
     lines = []
     for row, *values in zip(rows, *outputs.values(), strict=True):
-        answer = _in_words(dict(zip(outputs, values, strict=True)))
-        texts = " | ".join(" ".join(text.splitlines()) for text in row)
+        answer = dict(zip(outputs, values, strict=True))
+        answer = _of_heads_in_words(answer, keys_by_head or {}) or _in_words(answer)
+        texts = itertools.chain(*([v] if isinstance(v, str) else v for v in row))
+        texts = " | ".join(" ".join(text.splitlines()) for text in texts)
         lines.append(f"{answer}  {texts}")
     return lines
+
+
+def _of_heads_in_words(answer, keys_by_head):
+    words = []
+    for head, keys in keys_by_head.items():
+        own = _in_words({key: answer[f"{head}_{key}"] for key in keys})
+        words.append(f"{head}: {' '.join(own.split())}")
+    return ", ".join(words)
 
 
 def _in_words(answer):
@@ -175,10 +281,18 @@ def _in_words(answer):
             if has
         ]
         return f"{', '.join(found) or 'no label':>20}"
+    if "answer" in answer:
+        found = _text(answer["answer"]) or "no answer"
+        where = f"bytes {answer['start']} to {answer['end']}"
+        return f"{found!r} {100 * answer['score']:.1f} %, {where}"
+    if "entities" in answer:
+        return f"{', '.join(_entities(answer)) or 'no entity':>20}"
+    if "tags" in answer:
+        return " ".join(map(_text, filter(None, answer["tags"])))
     if set(answer) == {"scores"}:
         return f"{answer['scores']:8.3f}"
     return ", ".join(f"{name} {_text(value)}" for name, value in answer.items())
 
 
 def _text(value):
-    return value.decode("utf-8") if isinstance(value, bytes) else value
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

@@ -185,7 +185,14 @@ def _write(job, predictor, batch_size, encoder, output, progress):
     # No more than were checked, should somebody append to the file meanwhile.
     rows = itertools.islice(job.source.rows(), output.num_rows, job.num_rows)
     while chunk := [row for _, row in itertools.islice(rows, CHUNK_ROWS)]:
-        texts = [[as_text(row[name]) for row in chunk] for name in job.text_columns]
+        columns = zip(predictor.fields, job.text_columns, strict=True)
+        texts = [
+            [
+                row[name] if field in predictor.list_fields else as_text(row[name])
+                for row in chunk
+            ]
+            for field, name in columns
+        ]
         answers = _answer(predictor, texts, batch_size, progress)
         for row, answer in zip(chunk, answers, strict=True):
             row.update(zip(ADDED, answer, strict=True))

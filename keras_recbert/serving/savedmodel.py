@@ -30,29 +30,34 @@ _DAMAGED = (
 )
 
 
-def write_savedmodel(
-    model, path, *, preprocessor, answer, fields=("text",), overwrite=False
-):
+def write_savedmodel(model, path, fields=("text",), overwrite=False):
     """Writes a SavedModel whose default signature takes raw strings.
 
     Signatures:
         serving_default: the fields, string `(batch_size,)` each: `text`, and for pairs
-            `text_pair`.
+            `text_pair`; or `question` and `context`, of any length. Lists of strings,
+            such as `choices`, are `(batch_size, most)`, padded with "". A model of
+            words takes raw `text` here.
+        words: of a model of words only: `words`, string `(batch_size, num_words)`,
+            padded with "" behind the last word.
         ids: `token_ids`, `segment_ids`, `padding_mask`, int32
-            `(batch_size, sequence_length)`. Padding ids never count, whatever the
+            `(batch_size, sequence_length)`, or `(batch_size, num_choices,
+            sequence_length)`. Padding ids never count, whatever the
             mask says: TF Serving pads a mask of ones with ones. Ids outside the
             vocabulary are an error.
 
-    Both give the dict that `answer` makes. To load it, a process needs `tensorflow`
-    and, for the ops of the tokenizer, `import tensorflow_text`; nothing in it is left
-    to cuDNN or XLA, so it runs on any device. It is written under a temporary name
-    beside `path` and renamed, so that nothing half-written stays behind.
+    They give what `answer_texts` and `answer` of the model make; where it has several
+    heads, a signature of the name of each takes what serving_default takes and gives
+    what that head answers. To load it, a process needs `tensorflow` and, for the ops
+    of the tokenizer, `import tensorflow_text`; nothing in it is left to cuDNN or XLA,
+    so it runs on any device. It is written under a temporary name beside `path` and
+    renamed, so that nothing half-written stays behind.
 
     Args:
-        model: `keras.Model` from packed ids to logits.
+        model: `keras_recbert.tasks.text_model.TextModel` with a preprocessor; or
+            `keras_recbert.tasks.sentence_encoder.SentenceEncoder`, which gives
+            `embeddings`.
         path: str or path. A folder that does not exist yet.
-        preprocessor: layer from strings to packed ids.
-        answer: function from logits to a dict of tensors.
         fields: sequence of str. Fields an example has.
         overwrite: bool. Replaces `path` if it exists.
 
@@ -62,13 +67,13 @@ def write_savedmodel(
             else than a SavedModel.
         OSError: if it cannot be written, such as where the disk is full.
     """
-    preprocessor.check_fields(fields)
+    model.preprocessor.check_fields(fields)
     path = pathlib.Path(path)
     check_folder(path, FILES, overwrite)
-    tokenizer = preprocessor.tokenizer
+    tokenizer = model.preprocessor.tokenizer
 
-    def from_fields(*columns):
-        return answer(model(preprocessor(columns), training=False))
+    def from_fields(answer):
+        return lambda *columns: model.answer_texts(columns, answer)
 
     def from_ids(token_ids, segment_ids, padding_mask):
         token_ids = _checked(token_ids, tokenizer.vocabulary_size)
@@ -78,14 +83,21 @@ def write_savedmodel(
             "segment_ids": segment_ids,
             "padding_mask": padding_mask * real,
         }
-        return answer(model(features, training=False))
+        return model.answer(model(features, training=False))
 
-    strings = [tf.TensorSpec([None], tf.string, name) for name in fields]
-    ids = [tf.TensorSpec([None, None], tf.int32, name) for name in PACKED]
+    strings = list(map(model.preprocessor.column_spec, fields))
+    ids = list(_packed_specs(model).values())
     endpoints = {
-        "serving_default": (from_fields, strings),
+        "serving_default": (from_fields(None), strings),
         "ids": (from_ids, ids),
     }
+    text_field = model.preprocessor.text_field
+    if text_field is not None:
+        endpoints["_".join(fields)] = endpoints["serving_default"]
+        text = [tf.TensorSpec([None], tf.string, text_field)]
+        endpoints["serving_default"] = (model.answer_raw_texts, text)
+    for name, one in model.answers_by_head().items():
+        endpoints[name] = from_fields(one), strings
     with write_folder(path, FILES, overwrite) as folder:
         _write(folder, endpoints, model)
 
@@ -104,11 +116,18 @@ def write_packed_savedmodel(model, path, input_signature=None, verbose=None):
         OSError: if it cannot be written, such as where the disk is full.
     """
     if input_signature is None:
-        specs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in PACKED}
-        input_signature = [specs]
+        input_signature = [_packed_specs(model)]
     endpoints = {"serve": (model.__call__, input_signature)}
     with naming(path, path):
         _write(path, endpoints, model, verbose is None or verbose)
+
+
+def _packed_specs(model):
+    """Specs of packed ids, by name: rows of any number and length."""
+    return {
+        name: tf.TensorSpec([None] * len(model.input[name].shape), tf.int32, name)
+        for name in PACKED
+    }
 
 
 def _write(folder, endpoints, model, verbose=False):
@@ -209,7 +228,7 @@ def read_savedmodel(path):
     return signature
 
 
-def saved_model_cli_line(path, fields=("text",)):
+def saved_model_cli_line(path, fields=("text",), list_fields=()):
     """Returns a shell line that queries a SavedModel with TensorFlow's own command.
 
     `saved_model_cli` alone does not load the ops of TF Text.
@@ -217,11 +236,12 @@ def saved_model_cli_line(path, fields=("text",)):
     Args:
         path: str or path. Folder of the SavedModel.
         fields: sequence of str. Fields an example has.
+        list_fields: those whose values are lists of strings.
     """
     values = itertools.chain(['["a sentence"]'], itertools.repeat('["another"]'))
-    inputs = ";".join(
-        f"{name}={value}" for name, value in zip(fields, values, strict=False)
-    )
+    values = dict(zip(fields, values, strict=False))
+    values |= dict.fromkeys(list_fields, '[["one", "two"]]')
+    inputs = ";".join(f"{name}={value}" for name, value in values.items())
     return (
         'python -c "import tensorflow_text; from '
         'tensorflow.python.tools.saved_model_cli import main; main()" run '

@@ -3,6 +3,8 @@
 # Names of the columns of texts, where none is named; the first that are all there.
 USUAL_NAMES = (
     ("text", "text_pair"),
+    ("question", "context"),
+    ("text", "choices"),
     ("text",),
     ("sentence1", "sentence2"),
     ("sentence",),

@@ -14,7 +14,7 @@ def compiling_pays(encoder, batch_size, lengths):
     """Whether compiling for every shape of a run saves more time than it takes.
 
     Args:
-        encoder: `RecBertBackbone`.
+        encoder: `RecBertEncoder`.
         batch_size: int. Rows of a batch.
         lengths: sequence of int, the length of the rows of each batch of the run.
 

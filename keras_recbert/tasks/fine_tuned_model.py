@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 
 import keras
 import tensorflow as tf
@@ -20,7 +21,8 @@ from keras_recbert.tasks.model_inputs import (
     split_examples,
 )
 from keras_recbert.tasks.partial_training import learning_rate_factors
-from keras_recbert.tasks.text_batches import columns, is_packed, pack
+from keras_recbert.tasks.row_answers import has_several_rows, predict_answers
+from keras_recbert.tasks.text_batches import check_labelled, columns, is_packed, pack
 from keras_recbert.tasks.text_streams import is_stream
 
 UNKNOWN_WARMUP_STEPS = 100  # of a run whose number of steps nobody knows
@@ -42,11 +44,12 @@ class Recipe:
 class FineTunedModel(keras.Model):
     """`fit`, `evaluate` and `predict` for texts; `TextModel` says what they take.
 
-    A subclass has `backbone`, `preprocessor`, `head`, `learning_rate`, `pooling` and
+    A subclass has `encoder`, `preprocessor`, `head`, `learning_rate`, `pooling` and
     `layerwise_decay`.
     """
 
     fields = ("text",)  # what an example has; noticed by `fit`, used by the export
+    long_texts = "truncate"
 
     @property
     def _recipe(self):
@@ -81,8 +84,12 @@ class FineTunedModel(keras.Model):
             arguments["rate_factors"] = factors
         optimizer = fine_tuning_optimizer(total_steps, **arguments)
         optimizer.recipe = recipe
-        head = self.head
-        self.compile(optimizer, loss=head.loss(), weighted_metrics=head.metrics())
+        self.compile(
+            optimizer,
+            loss=self.head.loss(),
+            weighted_metrics=self.head.metrics(),
+            jit_compile=False,  # XLA would compile a step anew for each length of text
+        )
 
     def save(self, *arguments, **keywords):
         """Keras's, without the state of an optimizer of ours.
@@ -126,7 +133,10 @@ class FineTunedModel(keras.Model):
             x: texts, pairs, packed ids, or batches of them: a `tf.data.Dataset`, a
                 generator or a `keras.utils.PyDataset`.
             y: labels `(num_examples,)`; part of `x` when that gives batches. Of a
-                classifier class ids, names of classes, or one-hot rows.
+                classifier class ids, names of classes, or one-hot rows. Of several
+                heads a dict of these by head.
+            sample_weight: weights `(num_examples,)`; of several heads also a dict of
+                them by head: 0 where an example lacks a label of a head.
             validation_split: float. Part of the examples, the last ones, to validate
                 on.
             validation_data: tuple `(x, y)` or `(x, y, sample_weight)`, or batches.
@@ -145,7 +155,7 @@ class FineTunedModel(keras.Model):
         is_array = not isinstance(x, tf.data.Dataset) and not is_stream(x)
         if validation_split and is_array and not is_packed(x):
             need_preprocessor(self.preprocessor)
-            y = self._read_labels(y)
+            y, sample_weight = self._read_targets(x, y, sample_weight)
             (x, y, sample_weight), validation_data = split_examples(
                 self.preprocessor, x, y, sample_weight, validation_split
             )
@@ -210,9 +220,22 @@ class FineTunedModel(keras.Model):
             x: texts, pairs, batches of them as for `fit`, or packed ids.
 
         Returns:
-            float32 array of logits, one row an example, in order.
+            float32 array of logits, one row an example, in order; of several heads a
+            dict of them by head. Where an example may have several rows, a dict of
+            arrays: what its head answers, such as `answer`, see
+            `QuestionAnsweringHead.answer_rows`.
         """
         with compiling(False):
+            if not is_packed(x) and has_several_rows(self.preprocessor):
+                if steps is not None:
+                    raise ValueError(
+                        "`steps` would leave out rows of examples that have several. "
+                        f"Received: steps={steps}. Pass fewer examples."
+                    )
+                size = batch_size or DEFAULT_BATCH_SIZE
+                options = {"verbose": verbose, "callbacks": callbacks}
+                predict = functools.partial(super().predict, **options)
+                return predict_answers(self, x, size, predict)
             if not (is_packed(x) or is_stream(x) or isinstance(x, tf.data.Dataset)):
                 need_preprocessor(self.preprocessor)
                 parts = columns(self.preprocessor, x)
@@ -221,9 +244,19 @@ class FineTunedModel(keras.Model):
                 if one_batch and steps is None and not callbacks and replicas == 1:
                     return self.predict_on_batch(pack(self.preprocessor, parts))
             inputs = model_inputs(self.preprocessor, None, x, batch_size=batch_size)
-            return super().predict(
+            logits = super().predict(
                 inputs.x, inputs.batch_size, verbose, steps, callbacks
             )
+            if isinstance(logits, tf.RaggedTensor):  # of ragged choices
+                logits = logits.to_tensor(self.head.padding_logit).numpy()
+            return logits
+
+    def predict_step(self, data):
+        """As Keras's; logits of tokens that are put together later have one length."""
+        if not (isinstance(data, dict) and "example" in data):
+            return super().predict_step(data)
+        logits = self({name: data[name] for name in self.input}, training=False)
+        return self.head.padded_logits(logits, self.preprocessor.limit)
 
     def get_compile_config(self):
         """Nothing for the recipe: its schedule has run out when a model is saved."""
@@ -252,21 +285,28 @@ class FineTunedModel(keras.Model):
             if schedule.decay
             else f"rising for {schedule.total_steps:,} steps, then constant"
         )
-        start = fine_tuning_defaults(self.backbone).start
+        start = fine_tuning_defaults(self.encoder).start
+        heads = self.head.heads.values()
+        poolings = {head.reading.pooling: None for head in heads}
+        ways = "fit(learning_rate=...)"
+        if None not in poolings:
+            steps += f"; {' and '.join(poolings)} pooling"
+            ways += ", build(pooling=...)"
         print(
-            f"{self.backbone.name} from {start}: learning rate "
-            f"{schedule.learning_rate:g}, {steps}; {self.pooling} pooling. "
-            "(fit(learning_rate=...), build(pooling=...))",
+            f"{self.encoder.name} from {start}: learning rate "
+            f"{schedule.learning_rate:g}, {steps}. ({ways})",
             flush=True,
         )
 
     def _compiling(self, inputs, batch_size, epochs, verbose):
         """A scope in which what pays is compiled; says so before it is."""
+        if self.long_texts == "windows":
+            return compiling(False)  # the number of rows is another in each batch
         if inputs.lengths is None:
             return contextlib.nullcontext()  # the caller may know better
         batch_size = batch_size or DEFAULT_BATCH_SIZE
         lengths = inputs.lengths * epochs
-        return compiling_where_it_pays(self.backbone, batch_size, lengths, verbose)
+        return compiling_where_it_pays(self.encoder, batch_size, lengths, verbose)
 
     def _check_optimizer(self, learning_rate=None):
         if not self.compiled:
@@ -290,30 +330,44 @@ class FineTunedModel(keras.Model):
                 "`compile_for_fine_tuning`, or build the model without."
             )
 
-    def _read_labels(self, y):
-        """Labels as the loss takes them.
+    def _read_targets(self, x, y, sample_weight=None):
+        """Labels of texts, and weights of examples or None, as the loss takes them.
 
         Raises:
             ValueError: if there are none, or the loss cannot read them.
         """
         if y is None:
             raise ValueError(
-                "`y` must hold the labels, (num_examples,). Received: None. `predict` "
-                "needs no labels."
+                "`y` must hold the labels, (num_examples,), or a dict of them by head. "
+                "Received: None. `predict` needs no labels."
             )
         own_loss = self.compiled and self._recipe is None
-        return self.head.as_targets(y, own_loss)
+        if is_packed(x) or self.preprocessor is None:
+            targets = self.head.as_targets(y, own_loss)
+        else:
+            if self.preprocessor.list_fields:
+                self.preprocessor.columns(x)  # raises what is wrong with the lists
+            fields = x
+            if not isinstance(x, dict):
+                parts = x if isinstance(x, tuple) else (x,)
+                fields = dict(zip(self.preprocessor.fields, parts, strict=False))
+            targets = self.head.read_labels(fields, y, own_loss)
+        return targets, self.head.as_weights(sample_weight)
 
     def _model_inputs(self, x, y, sample_weight, batch_size, shuffle=False, seed=None):
+        if isinstance(x, tf.data.Dataset):
+            check_labelled(x)
+            self.head.check_elements(x.element_spec)
         return model_inputs(
             self.preprocessor,
-            self._read_labels,
+            self._read_targets,
             x,
             y,
             sample_weight,
             batch_size,
             shuffle,
             seed,
+            self.head.row_targets,
         )
 
     def _validation(self, data, batch_size):
@@ -322,7 +376,7 @@ class FineTunedModel(keras.Model):
         x, y, *weights = data
         inputs = self._model_inputs(x, y, *(weights or [None]), batch_size)
         if is_packed(x):
-            return (x, inputs.y, *weights)
+            return inputs.x, inputs.y, inputs.sample_weight
         return inputs.x
 
 

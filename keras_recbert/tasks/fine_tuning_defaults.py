@@ -27,22 +27,30 @@ DEFAULTS = {
     None: FineTuningDefaults("random weights", 3e-4, "mean"),
     # A small encoder, trained for a short time: it still has far to go.
     "preset": FineTuningDefaults("a preset of keras_recbert", 3e-4, "mean"),
-    # Devlin et al. 2018, section 4.1 and appendix A.3 (2e-5 to 5e-5).
+    # Devlin et al. 2018, section 4.1 and appendix A.3 (2e-5 to 5e-5), of BERT-base.
     "bert": FineTuningDefaults("a pretrained BERT", 5e-5, "first"),
 }
+BASE_DIM = 768  # width of BERT-base
 
 
-def fine_tuning_defaults(backbone):
+def fine_tuning_defaults(encoder):
     """The defaults of a task model on an encoder.
 
     Args:
-        backbone: `RecBertBackbone`.
+        encoder: `RecBertEncoder`.
 
     Returns:
-        `FineTuningDefaults`. A BERT that came without a pooler is read by its mean.
+        `FineTuningDefaults`. A BERT that came without a pooler is read by its mean. The
+        rate of a BERT goes with one over its width, as that of Adam does for the same
+        change of the outputs (Yang et al. 2022, table 3), up to the rate of random
+        weights: 1e-4 at 384.
     """
-    defaults = DEFAULTS[backbone.started_from]
-    report = backbone.weights_report
+    defaults = DEFAULTS[encoder.started_from]
+    if encoder.started_from == "bert":
+        rate = defaults.learning_rate * BASE_DIM / encoder.hidden_dim
+        rate = min(rate, DEFAULTS[None].learning_rate)
+        defaults = dataclasses.replace(defaults, learning_rate=rate)
+    report = encoder.weights_report
     if report is not None and any(path in report.new for path in POOLER):
         return dataclasses.replace(defaults, pooling="mean")
     return defaults

@@ -24,7 +24,7 @@ class LoraAdapters(keras.layers.Layer):
     model that had no adapters get new ones.
 
     Args:
-        backbone: `RecBertBackbone`, changed in place.
+        encoder: `RecBertEncoder`, changed in place.
         rank: int. At least 1.
 
     Raises:
@@ -32,19 +32,19 @@ class LoraAdapters(keras.layers.Layer):
             adapters of another rank.
     """
 
-    def __init__(self, backbone, rank, **kwargs):
+    def __init__(self, encoder, rank, **kwargs):
         super().__init__(**kwargs)
         self.rank = rank
         self.adapted = [
             layer
-            for block in backbone.blocks
+            for block in encoder.blocks
             for layer in block._flatten_layers()
             if isinstance(layer, keras.layers.Dense)
         ]
         numbers = rank * sum(sum(layer.kernel.shape) for layer in self.adapted)
         what = f"Adapters with lora_rank={rank} need"
         check_fits(4 * numbers, what, "adapters")
-        for weight in backbone.weights:
+        for weight in encoder.weights:
             weight.trainable = False
         for layer in self.adapted:
             layer.enable_lora(rank)
@@ -88,10 +88,10 @@ def merge_adapters(encoder):
     For what reads kernels and knows nothing of adapters, such as a converter.
 
     Args:
-        encoder: `RecBertBackbone`, left as it is.
+        encoder: `RecBertEncoder`, left as it is.
 
     Returns:
-        A new `RecBertBackbone`, all of it trainable.
+        A new `RecBertEncoder`, all of it trainable.
     """
     values = {weight.path: weight.numpy() for weight in encoder.weights}
     merged = type(encoder).from_config(encoder.get_config())

@@ -8,9 +8,9 @@ import tensorflow as tf
 
 from keras_recbert.tasks.text_batches import (
     bucketed_batches,
-    check_labelled,
     columns,
     is_packed,
+    of_each_head,
     ordered_batches,
     packed_dataset,
     split_element,
@@ -51,53 +51,57 @@ class ModelInputs:
 
 def model_inputs(
     preprocessor,
-    read_labels,
+    read_targets,
     x,
     y=None,
     sample_weight=None,
     batch_size=None,
     shuffle=False,
     seed=None,
+    row_targets=None,
 ):
     """Packs texts, in whatever form they come.
 
     Args:
         preprocessor: `Packer`; None for models of packed ids.
-        read_labels: function from labels to an array of what the loss takes, which
-            raises `ValueError` for others; None to predict.
+        read_targets: function from texts, their labels, and weights of examples or
+            None, to a tuple of the last two as the loss takes them, which raises
+            `ValueError` for others; None to predict.
         x: as for `TextModel.fit`.
-        y, sample_weight: arrays `(num_examples,)`, or part of `x`.
+        y, sample_weight: arrays `(num_examples,)`, dicts of them by head, or part of
+            `x`.
         batch_size: int or None.
         shuffle: bool. Whether examples may be taken in another order in each pass.
         seed: optional int. Seed of the order.
+        row_targets: `Head.row_targets`.
 
     Returns:
         `ModelInputs`.
     """
     if isinstance(x, tf.data.Dataset):
-        return _of_dataset(preprocessor, read_labels, x, batch_size)
+        return _of_dataset(preprocessor, x, batch_size, row_targets)
     if is_stream(x):
-        return _of_stream(preprocessor, read_labels, x, shuffle, seed)
-    if read_labels is not None:
-        y = read_labels(y)
+        return _of_stream(preprocessor, read_targets, x, shuffle, seed, row_targets)
+    if read_targets is not None:
+        y, sample_weight = read_targets(x, y, sample_weight)
     size = batch_size or DEFAULT_BATCH_SIZE
     if is_packed(x):
-        num_rows, length = np.shape(next(iter(x.values())))[:2]
+        num_rows, *_, length = np.shape(next(iter(x.values())))
         num_batches = -(-num_rows // size)
         lengths = (length,) * num_batches
         return ModelInputs(x, y, sample_weight, batch_size, num_batches, lengths)
     need_preprocessor(preprocessor)
     fields = _fields(preprocessor, x)
-    targets = (y, sample_weight) if read_labels is not None else None
+    targets = (y, sample_weight) if read_targets is not None else None
     if shuffle:
-        made = bucketed_batches(preprocessor, x, targets, size, seed=seed)
+        made = bucketed_batches(preprocessor, x, targets, size, seed, row_targets)
         return ModelInputs(
             made.dataset,
             num_batches=len(made.lengths),
             lengths=made.lengths,
             fields=fields,
         )
-    batches = ordered_batches(preprocessor, x, targets, size)
+    batches = ordered_batches(preprocessor, x, targets, size, row_targets)
     num_batches = int(batches.cardinality())
     return ModelInputs(batches, num_batches=num_batches, fields=fields)
 
@@ -108,7 +112,8 @@ def split_examples(preprocessor, x, y, sample_weight, fraction):
     Args:
         preprocessor: `Packer`.
         x: texts, as for `columns`.
-        y, sample_weight: arrays `(num_examples,)`; the latter may be None.
+        y, sample_weight: arrays `(num_examples,)`, or dicts of them by head; the
+            latter may be None.
         fraction: float in (0, 1). What is taken off.
 
     Returns:
@@ -132,11 +137,13 @@ def split_examples(preprocessor, x, y, sample_weight, fraction):
         )
 
     def take(start, end):
-        texts = tuple(part[start:end] for part in parts)
-        targets = [v if v is None else np.asarray(v)[start:end] for v in (y, weights)]
-        return (texts, *targets)
+        def cut(target):
+            return np.asarray(target)[start:end]
 
-    weights = sample_weight
+        texts = tuple(part[start:end] for part in parts)
+        targets = (y, sample_weight)
+        return texts, *(t if t is None else of_each_head(cut, t) for t in targets)
+
     return take(0, first), take(first, num_examples)
 
 
@@ -149,9 +156,7 @@ def need_preprocessor(preprocessor):
         )
 
 
-def _of_dataset(preprocessor, read_labels, dataset, batch_size):
-    if read_labels is not None:
-        check_labelled(dataset)
+def _of_dataset(preprocessor, dataset, batch_size, row_targets):
     fields = None
     if not is_packed(dataset):
         need_preprocessor(preprocessor)
@@ -159,7 +164,7 @@ def _of_dataset(preprocessor, read_labels, dataset, batch_size):
         texts, _ = split_element(*(spec if isinstance(spec, tuple) else (spec,)))
         fields = _fields(preprocessor, texts)
         size = batch_size or DEFAULT_BATCH_SIZE
-        dataset = packed_dataset(preprocessor, dataset, size)
+        dataset = packed_dataset(preprocessor, dataset, size, row_targets)
     cardinality = int(dataset.cardinality())
     return ModelInputs(
         dataset,
@@ -168,10 +173,10 @@ def _of_dataset(preprocessor, read_labels, dataset, batch_size):
     )
 
 
-def _of_stream(preprocessor, read_labels, stream, shuffle, seed):
+def _of_stream(preprocessor, read_targets, stream, shuffle, seed, row_targets):
     first, stream = open_stream(stream)
     num_batches = len(stream) if hasattr(stream, "__len__") else None
-    if read_labels is not None and (not isinstance(first, tuple) or len(first) < 2):
+    if read_targets is not None and (not isinstance(first, tuple) or len(first) < 2):
         raise ValueError(
             "The batches to learn from or to score are (texts, labels) or (texts, "
             f"labels, weights). Received a batch of type {type(first).__name__}."
@@ -181,7 +186,9 @@ def _of_stream(preprocessor, read_labels, stream, shuffle, seed):
     need_preprocessor(preprocessor)
     texts = first[0] if isinstance(first, tuple) else first
     return ModelInputs(
-        stream_batches(preprocessor, first, stream, read_labels, shuffle, seed),
+        stream_batches(
+            preprocessor, first, stream, read_targets, shuffle, seed, row_targets
+        ),
         num_batches=num_batches,
         fields=_fields(preprocessor, texts),
     )

@@ -7,14 +7,14 @@ from keras_recbert.core.checks import check_positive
 FREEZABLE = ("embeddings", "encoder")
 
 
-def check_partial_training(backbone, freeze, lora_rank, layerwise_decay):
+def check_partial_training(encoder, freeze, lora_rank, layerwise_decay):
     """Raises `ValueError` for arguments of a task that do not fit its encoder.
 
     Args:
-        backbone: `RecBertBackbone`.
+        encoder: `RecBertEncoder`.
         freeze, lora_rank, layerwise_decay: as for `TextModel`.
     """
-    num_layers = len(backbone.blocks)
+    num_layers = len(encoder.blocks)
     counts = isinstance(freeze, Integral) and not isinstance(freeze, bool)
     if counts:
         fits = 0 <= freeze <= num_layers
@@ -33,7 +33,7 @@ def check_partial_training(backbone, freeze, lora_rank, layerwise_decay):
                 "`lora_rank` freezes the encoder already, all but its adapters. "
                 f"Received: lora_rank={lora_rank}, freeze={freeze!r}. Leave one out."
             )
-        if any(_has_adapters(block) for block in backbone.blocks):
+        if any(_has_adapters(block) for block in encoder.blocks):
             raise ValueError(
                 "This encoder has LoRA adapters already, those of another model. "
                 "Build a new encoder for each model with `lora_rank`."
@@ -55,21 +55,21 @@ def _has_adapters(block):
     )
 
 
-def freeze_part(backbone, freeze):
+def freeze_part(encoder, freeze):
     """Makes the lower part of an encoder untrainable.
 
     Args:
-        backbone: `RecBertBackbone`, changed in place.
+        encoder: `RecBertEncoder`, changed in place.
         freeze: None for nothing, `"embeddings"`, `"encoder"` for all of it, or an
             int, the number of lowest blocks beside the embeddings.
     """
     if freeze is None:
         return
     if freeze == "encoder":
-        backbone.trainable = False
+        encoder.trainable = False
         return
     num_blocks = 0 if freeze == "embeddings" else freeze
-    for layer in (backbone.embeddings, *backbone.blocks[:num_blocks]):
+    for layer in (encoder.embeddings, *encoder.blocks[:num_blocks]):
         layer.trainable = False
 
 
@@ -88,11 +88,11 @@ def learning_rate_factors(model, decay):
     Returns:
         dict of the path of each weight to a float.
     """
-    num_layers = len(model.backbone.blocks)
+    num_layers = len(model.encoder.blocks)
     factors = {weight.path: 1.0 for weight in model.weights}
-    for weight in model.backbone.embeddings.weights:
+    for weight in model.encoder.embeddings.weights:
         factors[weight.path] = decay ** (num_layers + 1)
-    for index, block in enumerate(model.backbone.blocks):
+    for index, block in enumerate(model.encoder.blocks):
         for weight in block.weights:
             factors[weight.path] = decay ** (num_layers - index)
     return factors

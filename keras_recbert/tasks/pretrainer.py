@@ -5,8 +5,8 @@ import dataclasses
 import keras
 
 from keras_recbert.heads.pretraining import OBJECTIVE_HEADS
-from keras_recbert.models.backbone import RecBertBackbone
 from keras_recbert.models.encoder_outputs import EncoderOutputs, unread_layers
+from keras_recbert.models.recbert_encoder import RecBertEncoder
 from keras_recbert.objectives import MaskedLM, NextSentence, Objectives
 from keras_recbert.tasks.pretraining_checks import (
     as_objectives,
@@ -15,7 +15,7 @@ from keras_recbert.tasks.pretraining_checks import (
     pretrained_heads,
     readings_of,
 )
-from keras_recbert.tasks.text_model import check_preprocessor
+from keras_recbert.tasks.text_arguments import check_preprocessor
 
 BERT_OBJECTIVES = Objectives(masked_lm=MaskedLM(), next_sentence=NextSentence())
 
@@ -40,11 +40,11 @@ class Pretrainer(keras.Model):
         bigram_shift: `(batch_size, sequence_length)`; above 0, out of place.
 
     Args:
-        backbone: `RecBertBackbone`.
+        encoder: `RecBertEncoder`.
         objectives: `Objectives`, or a dict that `read_objectives` takes; by default
             BERT's two.
         preprocessor: optional `TextPreprocessor` of the vocabulary; becomes that of
-            the backbone too, whose preset then has the vocabulary.
+            the encoder too, whose preset then has the vocabulary.
         name: str.
 
     Attributes:
@@ -63,36 +63,36 @@ class Pretrainer(keras.Model):
 
     def __init__(
         self,
-        backbone,
+        encoder,
         objectives=BERT_OBJECTIVES,
         preprocessor=None,
         name="pretrainer",
     ):
-        if not isinstance(backbone, RecBertBackbone):
+        if not isinstance(encoder, RecBertEncoder):
             raise ValueError(
-                "`backbone` must be a RecBertBackbone, as `keras_recbert.build(name)` "
-                f"returns it. Received: {type(backbone).__name__}."
+                "`encoder` must be a RecBertEncoder, as `keras_recbert.build(name)` "
+                f"returns it. Received: {type(encoder).__name__}."
             )
         objectives = as_objectives(objectives)
-        check_encoder(backbone, objectives)
+        check_encoder(encoder, objectives)
         if preprocessor is not None:
-            check_preprocessor(preprocessor, backbone)
-            backbone.preprocessor = preprocessor
-        noted = pretrained_heads(objectives, len(backbone.blocks))
-        backbone.set_pretrained_heads(noted)
+            check_preprocessor(preprocessor, encoder)
+            encoder.preprocessor = preprocessor
+        noted = pretrained_heads(objectives, len(encoder.blocks))
+        encoder.set_pretrained_heads(noted)
         readings = readings_of(noted)
-        inputs, heads = dict(backbone.input), {}
+        inputs, heads = dict(encoder.input), {}
         for key, reading in readings.items():
-            heads[key] = OBJECTIVE_HEADS[key](key, backbone)
+            heads[key] = OBJECTIVE_HEADS[key](key, encoder)
             heads[key].reading = reading
             for more in heads[key].inputs:
                 inputs[more] = keras.Input((None,), dtype="int32", name=more)
-        outputs = EncoderOutputs(backbone, inputs)
+        outputs = EncoderOutputs(encoder, inputs)
         logits = {key: head.connect(outputs) for key, head in heads.items()}
         super().__init__(inputs=inputs, outputs=logits, name=name)
-        for layer in unread_layers(backbone, readings.values()):
+        for layer in unread_layers(encoder, readings.values()):
             layer.trainable = False  # such as the pooler without next_sentence
-        self.backbone = backbone
+        self.encoder = encoder
         self.objectives = objectives
         self.heads = heads
         self.preprocessor = preprocessor
@@ -138,7 +138,7 @@ class Pretrainer(keras.Model):
         Raises:
             ValueError: if there is no next_sentence objective, or no block above it.
         """
-        check_freezable(self.objectives, len(self.backbone.blocks))
+        check_freezable(self.objectives, len(self.encoder.blocks))
         if self.next_sentence_frozen:
             return
         if self.compiled and not self.optimizer.built:
@@ -162,7 +162,7 @@ class Pretrainer(keras.Model):
 
         See `keras_recbert.convert.preset.write_preset`.
         """
-        self.backbone.save_preset(directory, metrics, overwrite=overwrite, **card)
+        self.encoder.save_preset(directory, metrics, overwrite=overwrite, **card)
 
     def get_config(self):
         serialize = keras.saving.serialize_keras_object
@@ -171,7 +171,7 @@ class Pretrainer(keras.Model):
             for name in self.objectives.names()
         }
         return {
-            "backbone": serialize(self.backbone),
+            "encoder": serialize(self.encoder),
             "objectives": entries,
             "preprocessor": serialize(self.preprocessor),
             "name": self.name,
@@ -182,7 +182,7 @@ class Pretrainer(keras.Model):
     def from_config(cls, config):
         config = dict(config)
         frozen = config.pop("next_sentence_frozen")
-        for key in ("backbone", "preprocessor"):
+        for key in ("encoder", "preprocessor"):
             config[key] = keras.saving.deserialize_keras_object(config[key])
         model = cls(**config)
         if frozen:
@@ -190,11 +190,11 @@ class Pretrainer(keras.Model):
         return model
 
     def _set_frozen(self, frozen):
-        level = self.objectives.layer_of("next_sentence", len(self.backbone.blocks))
+        level = self.objectives.layer_of("next_sentence", len(self.encoder.blocks))
         for layer in (
-            self.backbone.embeddings,
-            *self.backbone.blocks[:level],
-            self.backbone.pooler,
+            self.encoder.embeddings,
+            *self.encoder.blocks[:level],
+            self.encoder.pooler,
             self.heads["next_sentence"].layer,
         ):
             layer.trainable = not frozen

@@ -20,7 +20,7 @@ def pretrained_heads(objectives, num_layers):
         num_layers: int. Number of blocks of the encoder.
 
     Returns:
-        dict, see `RecBertBackbone`.
+        dict, see `RecBertEncoder`.
 
     Raises:
         ValueError: if a head reads a block above `num_layers`.
@@ -59,9 +59,9 @@ def readings_of(heads):
     return {name: reading(name, **head) for name, head in heads.items()}
 
 
-def check_encoder(backbone, objectives):
+def check_encoder(encoder, objectives):
     """Raises `ValueError` for objectives that do not fit an encoder."""
-    num_layers = len(backbone.blocks)
+    num_layers = len(encoder.blocks)
     objectives.check_layers(num_layers)
     highest = max(objectives.layer_of(n, num_layers) for n in objectives.names())
     if highest < num_layers:
@@ -71,13 +71,13 @@ def check_encoder(backbone, objectives):
             f"num_layers={highest}, or put an objective at block {num_layers}."
         )
     if objectives.masked_lm is not None and objectives.masked_lm.concatenate:
-        check_concatenation(backbone, objectives.masked_lm.concatenate)
-    causal = bool(backbone.config.get("causal"))
+        check_concatenation(encoder, objectives.masked_lm.concatenate)
+    causal = bool(encoder.config.get("causal"))
     if objectives.causal_lm is not None and not causal:
         raise ValueError(
             "causal_lm needs an encoder that reads from left to right; another sees "
             "the word that it is to guess. Received: an encoder of "
-            f"{backbone.config['block']!r} blocks, causal={causal}. Build a "
+            f"{encoder.config['block']!r} blocks, causal={causal}. Build a "
             "'transformer' encoder, such as bert_tiny, with causal=True."
         )
     next_sentence = objectives.next_sentence

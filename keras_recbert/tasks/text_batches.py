@@ -5,10 +5,8 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-PACK_CHUNK = 2048  # texts tokenized at a time; bounds the padded copy in memory
-# Up to so many word pieces, rows are padded to multiples of so many.
-LENGTH_STEPS = ((64, 8), (128, 16), (256, 32))
-LAST_LENGTH_STEP = 64
+from keras_recbert.tasks.example_rows import ExampleRows, join, of_rows
+from keras_recbert.tasks.padding import padded_length, padded_to, to_padded_length
 
 
 def is_packed(x):
@@ -22,13 +20,24 @@ def _holds_strings(column):
     """Whether a column of a dict is one of texts, not of ids."""
     if tf.is_tensor(column):
         return column.dtype == tf.string
+    if isinstance(column, (list, tuple)) and column and all(map(_is_list, column)):
+        # Lists of words; the first ones may be empty.
+        return all(isinstance(word, (str, bytes)) for one in column for word in one)
     return isinstance(column, str) or np.asarray(column[:1]).dtype.kind in "OSU"
+
+
+def _is_list(value):
+    return isinstance(value, (list, tuple))
 
 
 def check_labelled(dataset):
     """Raises `ValueError` for a dataset whose elements hold no labels."""
     spec = dataset.element_spec
-    if not isinstance(spec, tuple) or len(spec) < 2 or _is_text(spec[1]):
+    if (
+        not isinstance(spec, tuple)
+        or len(spec) < 2
+        or any(map(_is_text, tf.nest.flatten(spec[1])))
+    ):
         raise ValueError(
             "The elements of a dataset to learn from or to score are (text, label) or "
             "((text, text), label), with numbers as labels. Received elements of "
@@ -48,7 +57,7 @@ def columns(preprocessor, x):
         x: as a `Packer` takes it.
 
     Returns:
-        Tuple of string tensors `(num_examples,)`, a field each.
+        Tuple of string tensors, a field each, see `Packer.columns`.
 
     Raises:
         TypeError: if a text is not a string.
@@ -60,45 +69,26 @@ def columns(preprocessor, x):
     return found
 
 
-def padded_length(length, limit):
-    """The length that rows of up to `length` word pieces are padded to.
-
-    Few lengths, so that whatever is done once for each length is done a few times:
-    multiples of 8 up to 64, of 16 up to 128, of 32 up to 256, of 64 above.
-
-    Args:
-        length: int, or int tensor of any shape.
-        limit: int. What a row never exceeds: the preprocessor's limit.
-
-    Returns:
-        int32 tensor, shape of `length`.
-    """
-    length = tf.cast(length, tf.int32)
-    step = tf.fill(tf.shape(length), LAST_LENGTH_STEP)
-    for highest, smaller in reversed(LENGTH_STEPS):
-        step = tf.where(length <= highest, smaller, step)
-    return tf.minimum(-(-length // step) * step, limit)
-
-
-def ordered_batches(preprocessor, texts, targets, batch_size):
+def ordered_batches(preprocessor, texts, targets, batch_size, row_targets=None):
     """Batches in the order of the texts, each padded to `padded_length`.
+
+    Texts are tokenized once, however often the batches are read.
 
     Args:
         preprocessor: `Packer`.
         texts: as for `columns`.
-        targets: None, or tuple of arrays `(num_examples, ...)`: labels, weights.
-        batch_size: int.
+        targets: None, or tuple of labels and weights: arrays `(num_examples, ...)`,
+            or dicts of them by head.
+        batch_size: int. Rows of a batch.
+        row_targets: `Head.row_targets`, where an example may have several rows.
 
     Returns:
         `tf.data.Dataset` of packed ids, or of tuples of them and the targets.
     """
     parts = columns(preprocessor, texts)
     targets = _checked(targets, len(parts[0]))
-    dataset = tf.data.Dataset.from_tensor_slices((parts, targets)).batch(batch_size)
-    return dataset.map(
-        lambda parts, targets: join(pack(preprocessor, parts), targets),
-        num_parallel_calls=tf.data.AUTOTUNE,
-    ).prefetch(tf.data.AUTOTUNE)
+    rows = ExampleRows(preprocessor, parts, targets, row_targets, keep_features=False)
+    return rows.batches(batch_size, with_targets=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,13 +100,19 @@ class BucketedBatches:
             cardinality set; one pass is an epoch, in an order of its own.
         lengths: tuple of int, the length of the rows of each batch of an epoch, which
             is the same in every epoch but for the order.
+        num_rows: int. Rows of an epoch: as many as examples, or more.
+        rows_per_example: float. Mean number of choices or windows; 1 without.
     """
 
     dataset: tf.data.Dataset
     lengths: tuple
+    num_rows: int
+    rows_per_example: float = 1.0
 
 
-def bucketed_batches(preprocessor, texts, targets, batch_size, seed=None):
+def bucketed_batches(
+    preprocessor, texts, targets, batch_size, seed=None, row_targets=None
+):
     """Batches of texts of similar length, shuffled anew in every epoch.
 
     Texts are tokenized once and kept as ragged ids. Each epoch shuffles the examples,
@@ -128,57 +124,52 @@ def bucketed_batches(preprocessor, texts, targets, batch_size, seed=None):
     Args:
         preprocessor: `Packer`.
         texts: as for `columns`.
-        targets: tuple of arrays `(num_examples, ...)`: labels, weights.
-        batch_size: int.
+        targets: as for `ordered_batches`.
+        batch_size: int. Rows of a batch.
         seed: optional int. Seed of the shuffle.
+        row_targets: `Head.row_targets`, where an example may have several rows; these
+            are shuffled as examples are.
 
     Returns:
         `BucketedBatches`.
     """
     parts = columns(preprocessor, texts)
     targets = _checked(targets, len(parts[0]))
-    token_ids, segment_ids = _tokenize(preprocessor, parts)
+    rows = ExampleRows(preprocessor, parts, targets, row_targets, keep_features=False)
     if preprocessor.sequence_length is None:
         limit = preprocessor.max_sequence_length
-        buckets = padded_length(token_ids.row_lengths(), limit)
+        buckets = padded_length(rows.lengths, limit)
     else:
-        buckets = tf.fill([token_ids.nrows()], preprocessor.sequence_length)
-    num_examples = len(buckets)
-    target_tensors = tuple(map(tf.convert_to_tensor, targets))
-    pad_id = preprocessor.tokenizer.pad_id
+        buckets = tf.fill([rows.num_rows], preprocessor.sequence_length)
+    num_rows, rows_per_example = len(buckets), rows.rows_per_example
+    del parts, targets
 
     def by_length(order):
         order = tf.gather(order, tf.argsort(tf.gather(buckets, order), stable=True))
         return tf.data.Dataset.from_tensor_slices(order).batch(batch_size)
 
-    def rows(indices):
-        ids = tf.gather(token_ids, indices)
-        features = {
-            "token_ids": ids.to_tensor(pad_id),
-            "segment_ids": tf.gather(segment_ids, indices).to_tensor(),
-            "padding_mask": tf.ones_like(ids).to_tensor(),
-        }
+    def batch(indices):
+        features, targets = rows.gather(indices)
         length = preprocessor.sequence_length
         if length is None:
             length = tf.reduce_max(tf.gather(buckets, indices))
-        targets = tuple(tf.gather(one, indices) for one in target_tensors)
-        return join(_padded(features, length, pad_id), targets)
+        return join(padded_to(features, length, preprocessor), targets)
 
     ascending = np.sort(buckets.numpy())
-    ends = range(batch_size, num_examples + batch_size, batch_size)
-    lengths = tuple(int(ascending[min(end, num_examples) - 1]) for end in ends)
-    dataset = tf.data.Dataset.range(num_examples)
-    dataset = dataset.shuffle(num_examples, seed=seed).batch(num_examples)
+    ends = range(batch_size, num_rows + batch_size, batch_size)
+    lengths = tuple(int(ascending[min(end, num_rows) - 1]) for end in ends)
+    dataset = tf.data.Dataset.range(num_rows)
+    dataset = dataset.shuffle(num_rows, seed=seed).batch(num_rows)
     dataset = dataset.flat_map(by_length).shuffle(len(lengths), seed=seed)
     dataset = (
-        dataset.map(rows, num_parallel_calls=tf.data.AUTOTUNE)
+        dataset.map(batch, num_parallel_calls=tf.data.AUTOTUNE)
         .apply(tf.data.experimental.assert_cardinality(len(lengths)))
         .prefetch(tf.data.AUTOTUNE)
     )
-    return BucketedBatches(dataset, lengths)
+    return BucketedBatches(dataset, lengths, num_rows, rows_per_example)
 
 
-def packed_dataset(preprocessor, dataset, batch_size):
+def packed_dataset(preprocessor, dataset, batch_size, row_targets=None):
     """Maps the preprocessor over a dataset of strings.
 
     Args:
@@ -187,21 +178,42 @@ def packed_dataset(preprocessor, dataset, batch_size):
             of them by field, alone or followed by labels and weights in a tuple.
             Batched, or single examples, which are batched here.
         batch_size: int. Used for single examples.
+        row_targets: as for `ordered_batches`.
 
     Returns:
         `tf.data.Dataset` of packed ids, alone or with what followed.
     """
-    spec = dataset.element_spec
-    if tf.nest.flatten(spec)[0].shape.rank == 0:  # the text; labels may have axes
-        dataset = dataset.batch(batch_size)
+    if _is_one_example(preprocessor, dataset.element_spec):
+        dataset = (
+            dataset.ragged_batch(batch_size)
+            if preprocessor.list_fields
+            else dataset.batch(batch_size)
+        )
 
     def pack_element(*element):
         x, targets = split_element(*element)
-        return join(pack(preprocessor, preprocessor.columns(x)), targets)
+        # Such as tags of words, one a word.
+        targets = tf.nest.map_structure(_without_ragged, targets)
+        packed = pack(preprocessor, preprocessor.columns(x))
+        return join(*of_rows(preprocessor, packed, targets, row_targets))
 
     return dataset.map(pack_element, num_parallel_calls=tf.data.AUTOTUNE).prefetch(
         tf.data.AUTOTUNE
     )
+
+
+def _without_ragged(target):
+    return target.to_tensor(-1) if isinstance(target, tf.RaggedTensor) else target
+
+
+def _is_one_example(preprocessor, spec):
+    """Whether the elements of a dataset of strings are examples, not batches."""
+    texts, _ = split_element(*(spec if isinstance(spec, tuple) else (spec,)))
+    if not isinstance(texts, dict):
+        texts = texts if isinstance(texts, tuple) else (texts,)
+        texts = dict(zip(preprocessor.fields, texts, strict=False))
+    name, column = next(iter(texts.items()))
+    return column.shape.rank == (1 if name in preprocessor.list_fields else 0)
 
 
 def split_element(*element):
@@ -229,60 +241,33 @@ def pack(preprocessor, parts):
 
     Args:
         preprocessor: `Packer`.
-        parts: tuple of string tensors `(batch_size,)`, a field each.
+        parts: tuple of string tensors, a field each, see `Packer.columns`.
 
     Returns:
-        dict of int32 tensors `(batch_size, sequence_length)`, as the encoder takes.
+        dict of int32 tensors `(num_rows, sequence_length)`, as the model takes them, or
+        `(batch_size, num_choices, sequence_length)`; and the `row_features` of the
+        packer.
     """
-    packed = preprocessor(tuple(parts))
-    if preprocessor.sequence_length is not None:
-        return packed
-    length = tf.shape(packed["token_ids"])[1]
-    length = padded_length(length, preprocessor.max_sequence_length)
-    return _padded(packed, length, preprocessor.tokenizer.pad_id)
+    return to_padded_length(preprocessor(tuple(parts)), preprocessor)
 
 
-def _padded(features, length, pad_id):
-    more = length - tf.shape(features["token_ids"])[1]
-    values = {"token_ids": pad_id}
-    padded = {
-        key: tf.pad(ids, [[0, 0], [0, more]], constant_values=values.get(key, 0))
-        for key, ids in features.items()
-    }
-    if isinstance(length, int):
-        for ids in padded.values():
-            ids.set_shape([None, length])
-    return padded
-
-
-def join(features, targets):
-    """What `fit` takes: features alone, or in a tuple before their targets."""
-    return (features, *targets) if targets else features
+def of_each_head(function, target):
+    """What a function gives for an array, or for each of a dict of them by head."""
+    if isinstance(target, dict):
+        return {name: function(one) for name, one in target.items()}
+    return function(target)
 
 
 def _checked(targets, num_examples):
     targets = tuple(
-        np.asarray(target) for target in targets or () if target is not None
+        of_each_head(np.asarray, target)
+        for target in targets or ()
+        if target is not None
     )
-    for target in targets:
+    for target in tf.nest.flatten(targets):
         if len(target) != num_examples:
             raise ValueError(
                 "Texts and labels (and weights) must have the same number of "
                 f"examples. Received: {num_examples} texts, {len(target)} labels."
             )
     return targets
-
-
-def _tokenize(preprocessor, parts):
-    """All texts as ragged `token_ids` and `segment_ids`."""
-    chunks = []
-    for start in range(0, len(parts[0]), PACK_CHUNK):
-        packed = preprocessor(tuple(part[start : start + PACK_CHUNK] for part in parts))
-        mask = tf.cast(packed["padding_mask"], tf.bool)
-        chunks.append(
-            [
-                tf.ragged.boolean_mask(packed[k], mask)
-                for k in ("token_ids", "segment_ids")
-            ]
-        )
-    return tuple(tf.concat(chunk, axis=0) for chunk in zip(*chunks, strict=True))

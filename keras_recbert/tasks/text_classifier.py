@@ -14,7 +14,7 @@ class TextClassifier(TextModel):
     `scores`, `label_names` and `label`, see `ClassificationHead.answer`.
 
     Args:
-        backbone: `RecBertBackbone`.
+        encoder: `RecBertEncoder`.
         preprocessor: `TextPreprocessor`, or None for a model of packed ids only.
         num_classes: int. At least 2; by default the number of `label_names`, or 2.
         label_names: sequence of str, the class names in order of their ids; by
@@ -22,7 +22,7 @@ class TextClassifier(TextModel):
             `"0"`, `"1"`, ...
         name: str.
         **kwargs: others of `TextModel`: `pooling`, `learning_rate`, `dropout`,
-            `freeze`, `lora_rank`, `layerwise_decay`.
+            `freeze`, `lora_rank`, `layerwise_decay`, `long_texts`, `window_pooling`.
 
     Raises:
         ValueError: if `num_classes` is below 2 or differs from `label_names`, or
@@ -33,7 +33,7 @@ class TextClassifier(TextModel):
 
     def __init__(
         self,
-        backbone,
+        encoder,
         preprocessor=None,
         num_classes=None,
         label_names=None,
@@ -42,7 +42,7 @@ class TextClassifier(TextModel):
         **kwargs,
     ):
         head = ClassificationHead(num_classes, label_names)
-        super().__init__(backbone, preprocessor, head, name=name, **kwargs)
+        super().__init__(encoder, preprocessor, head, name=name, **kwargs)
 
     @property
     def num_classes(self):

@@ -2,26 +2,27 @@
 
 import keras
 
-from keras_recbert.heads import Head, get_head
-from keras_recbert.heads.reading import POOLINGS, choose_reading
-from keras_recbert.models import backbone as _  # noqa: F401  registers its class
+from keras_recbert.heads import Head
+from keras_recbert.heads.named_heads import NamedHeads, as_head
+from keras_recbert.heads.reading import choose_reading, reading_arguments
+from keras_recbert.models import recbert_encoder as _  # noqa: F401  registers its class
 from keras_recbert.models.encoder import Encoder
 from keras_recbert.models.encoder_outputs import EncoderOutputs, unread_layers
 from keras_recbert.ops.implementation import portable_graphs
 from keras_recbert.tasks.fine_tuned_model import FineTunedModel
 from keras_recbert.tasks.fine_tuning_defaults import fine_tuning_defaults
 from keras_recbert.tasks.fine_tuning_optimizer import check_learning_rate
+from keras_recbert.tasks.long_texts import check_long_texts, read_windows
 from keras_recbert.tasks.lora_adapters import LoraAdapters, merge_adapters
 from keras_recbert.tasks.model_inputs import need_preprocessor
 from keras_recbert.tasks.partial_training import check_partial_training, freeze_part
-from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
-
-TOKENIZER_ARGUMENTS = ("vocabulary", "lowercase", "strip_accents")
+from keras_recbert.tasks.sentence_encoder import encode
+from keras_recbert.tasks.text_arguments import check_preprocessor
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
 class TextModel(FineTunedModel):
-    """An encoder, a head on a row for each text, and a preprocessor.
+    """An encoder, one or more heads on a row for each text, and a preprocessor.
 
     `TextClassifier` and `TextRegressor` are those with the heads of their names; any
     other registered head makes a `TextModel`.
@@ -40,13 +41,24 @@ class TextModel(FineTunedModel):
 
     - random weights: 3e-4, mean;
     - a preset of this package: 3e-4, mean;
-    - a pretrained BERT: 5e-5, first (mean, if it came without a pooler).
+    - a pretrained BERT: 5e-5 at a width of 768, 1e-4 at 384, with one over the width
+      up to 3e-4; first (mean, if it came without a pooler).
+
+    With several heads, labels, weights of examples, logits, losses and metrics are
+    dicts by the names of the heads, as Keras has them of several outputs; the losses
+    are added up.
+
+    Attributes:
+        heads: dict of name to `Head`.
 
     Args:
-        backbone: `RecBertBackbone`.
+        encoder: `RecBertEncoder`.
         preprocessor: `TextPreprocessor` or another `keras_recbert.text.Packer`; None
             for a model of packed ids only.
-        head: `keras_recbert.heads.Head`, or a dict of `task` and arguments of the head.
+        head: `keras_recbert.heads.Head`, the name of a task, or a dict of `task` and
+            arguments of the head. For several heads a dict of these by name, where
+            those with arguments may have a `pooling`, `layer` and `concatenate` of
+            their own.
         pooling: `"first"`, the encoder's pooled output (BERT's way), or `"mean"`, the
             mean of the outputs at real positions. Default: see above.
         layer: int. Block that the head reads, from 1. Default: the one whose head was
@@ -68,6 +80,12 @@ class TextModel(FineTunedModel):
         layerwise_decay: float in (0, 1]. `compile_for_fine_tuning`, and a `fit` that
             compiles by itself, multiply the learning rate with it once for the
             highest block, once more for each below, and again for the embeddings.
+        long_texts: `"truncate"`, or `"windows"`: a text that is longer than a row is
+            read in windows that overlap, see `WindowPreprocessor`. What is read of them
+            is joined before the head, which is trained with the encoder on whole texts
+            (Sun et al. 2019, their hierarchical methods). Packed ids then are
+            `(batch_size, num_windows, sequence_length)`.
+        window_pooling: `"mean"`, the default, or `"max"` over the windows of a text.
         name: str.
 
     Raises:
@@ -82,11 +100,13 @@ class TextModel(FineTunedModel):
         "freeze",
         "lora_rank",
         "layerwise_decay",
+        "long_texts",
+        "window_pooling",
     )
 
     def __init__(
         self,
-        backbone,
+        encoder,
         preprocessor=None,
         head=None,
         pooling=None,
@@ -97,48 +117,65 @@ class TextModel(FineTunedModel):
         layerwise_decay=None,
         layer=None,
         concatenate=None,
+        long_texts="truncate",
+        window_pooling=None,
         name="text_model",
     ):
-        if not isinstance(backbone, Encoder):
+        if not isinstance(encoder, Encoder):
             raise ValueError(
-                "`backbone` must be an Encoder, as `keras_recbert.build(name)` returns "
-                f"it. Received: {type(backbone).__name__}."
+                "`encoder` must be an Encoder, as `keras_recbert.build(name)` returns "
+                f"it. Received: {type(encoder).__name__}."
             )
         if preprocessor is not None:
-            check_preprocessor(preprocessor, backbone)
-        defaults = fine_tuning_defaults(backbone)
-        pooling = defaults.pooling if pooling is None else pooling
+            check_preprocessor(preprocessor, encoder)
+        defaults = fine_tuning_defaults(encoder)
         rate = defaults.learning_rate if learning_rate is None else learning_rate
         check_learning_rate(rate)
-        if pooling not in POOLINGS:
-            raise ValueError(
-                f"`pooling` must be one of {POOLINGS}. Received: pooling={pooling!r}."
-            )
-        check_partial_training(backbone, freeze, lora_rank, layerwise_decay)
-        dropout = backbone.config["dropout"] if dropout is None else dropout
+        check_partial_training(encoder, freeze, lora_rank, layerwise_decay)
+        dropout = encoder.config["dropout"] if dropout is None else dropout
         head = as_head(head)
-        head.reading = choose_reading(backbone, pooling, layer, concatenate)
-        if head.reading.concatenate == "next_sentence":
-            backbone.add_next_sentence_head()
-        inputs = backbone.input
-        outputs = EncoderOutputs(backbone, inputs)
-        drop = keras.layers.Dropout(dropout, dtype=backbone.policy)
+        check_long_texts(head, preprocessor, long_texts, window_pooling)
+        shared = {"pooling": pooling, "layer": layer, "concatenate": concatenate}
+        for one in head.heads.values():
+            where = {**shared, **one.own_reading}
+            where["pooling"] = choose_pooling(encoder, one, where["pooling"])
+            one.reading = choose_reading(encoder, **where)
+        readings = [one.reading for one in head.heads.values()]
+        if any(reading.concatenate == "next_sentence" for reading in readings):
+            encoder.add_next_sentence_head()
+        inputs, rows = head.inputs(encoder)
+        drop = keras.layers.Dropout(dropout, dtype=encoder.policy)
+        if long_texts == "windows":
+            window_pooling = window_pooling or "mean"
+            inputs, rows, drop = read_windows(encoder, drop, window_pooling)
+        outputs = EncoderOutputs(encoder, rows)
         super().__init__(inputs=inputs, outputs=head.connect(outputs, drop), name=name)
-        self.backbone = backbone
+        self.encoder = encoder
         self.preprocessor = preprocessor
+        if preprocessor is not None:
+            fields = preprocessor.fields
+            self.fields = fields[: len(fields) - preprocessor.num_optional]
         self.head = head
-        self.pooling = pooling
+        self.pooling = defaults.pooling if pooling is None else pooling
+        if isinstance(head, Head):
+            self.pooling = head.reading.pooling
         self.learning_rate = rate
         self.head_dropout = dropout
         self.freeze = freeze
         self.lora_rank = lora_rank
         self.layerwise_decay = layerwise_decay
-        freeze_part(backbone, freeze)
+        self.long_texts, self.window_pooling = long_texts, window_pooling
+        freeze_part(encoder, freeze)
         self.adapters = None
         if lora_rank is not None:
-            self.adapters = LoraAdapters(backbone, lora_rank, name="adapters")
-        for resting in unread_layers(backbone, [head.reading]):
+            self.adapters = LoraAdapters(encoder, lora_rank, name="adapters")
+        for resting in unread_layers(encoder, readings):
             resting.trainable = False  # they get no gradient
+
+    @property
+    def heads(self):
+        """Heads by name; one alone is called as its task is."""
+        return self.head.heads
 
     def export(self, filepath, format="tf_saved_model", **kwargs):
         """As `keras.Model.export`, of packed ids; nothing in it is left to XLA."""
@@ -167,8 +204,6 @@ class TextModel(FineTunedModel):
         write_savedmodel(
             self,
             path,
-            preprocessor=self.preprocessor,
-            answer=self.answer,
             fields=self.fields if fields is None else fields,
             overwrite=overwrite,
         )
@@ -193,124 +228,127 @@ class TextModel(FineTunedModel):
         """
         from keras_recbert.convert.huggingface import write_huggingface
 
-        encoder = self.backbone
+        encoder = self.encoder
         if self.lora_rank is not None:
             encoder = merge_adapters(encoder)
         write_huggingface(encoder, directory, self.preprocessor, overwrite, self)
+
+    def encode(self, texts, **options):
+        """A vector for each text from the encoder of the model, as it is trained now.
+
+        Args:
+            texts: as for `predict`, of a preprocessor whose examples are one row each.
+            **options: as for `keras_recbert.models.encoder.Encoder.encode`, by default
+                the mean of the last block's tokens at length 1.
+
+        Returns:
+            float32 NumPy array `(num_texts, dim)`.
+        """
+        names = ("layer", "pooling", "combine", "normalize")
+        reading = {name: options.pop(name) for name in names if name in options}
+        return encode(self.encoder, self.preprocessor, texts, reading, **options)
+
+    def answers_by_head(self):
+        """Functions from logits to answers, by the signatures of single heads."""
+        return self.head.answers_by_head()
 
     def answer(self, logits):
         """What the SavedModel gives for logits, see `Head.answer`."""
         return self.head.answer(logits)
 
+    def answer_texts(self, columns, answer=None):
+        """What the SavedModel gives for texts; to be called in a graph.
+
+        Args:
+            columns: tuple of string tensors, a field each, see `Packer.columns`.
+            answer: function from logits to a dict of tensors; by default that of the
+                model.
+
+        Returns:
+            dict of tensors, an item an example: see `Head.answer_rows`.
+        """
+        columns = self.preprocessor.columns(columns)
+        packed = self.preprocessor(columns)
+        names = self.preprocessor.row_features
+        logits = self({k: packed[k] for k in packed if k not in names}, training=False)
+        if answer is not None:
+            return answer(logits)
+        return self.head.answer_rows(logits, {k: packed[k] for k in names}, columns)
+
+    def answer_raw_texts(self, texts):
+        """What the SavedModel gives for raw texts that the packer splits.
+
+        To be called in a graph, where the packer has a `text_field`.
+
+        Args:
+            texts: string tensor `(batch_size,)`.
+
+        Returns:
+            dict of tensors, an item an example, see `Head.answer_text`.
+        """
+        words, *places = self.preprocessor.split_text(texts)
+        answers = self.answer_texts((words,))
+        return self.head.answer_text(answers, texts, words, *places)
+
     def get_config(self):
         serialize = keras.saving.serialize_keras_object
         return {
-            "backbone": serialize(self.backbone),
+            "encoder": serialize(self.encoder),
             "preprocessor": serialize(self.preprocessor),
-            "pooling": self.pooling,
-            "layer": self.head.reading.layer or len(self.backbone.blocks),
-            "concatenate": self._concatenate(),
+            **self._reading_config(),
             "learning_rate": self.learning_rate,
             "dropout": self.head_dropout,
             "freeze": self.freeze,
             "lora_rank": self.lora_rank,
             "layerwise_decay": self.layerwise_decay,
+            "long_texts": self.long_texts,
+            "window_pooling": self.window_pooling,
             "name": self.name,
             "fields": list(self.fields),
             **self._head_config(),
         }
 
-    def _concatenate(self):
-        if self.pooling == "first":
-            return None
-        return self.head.reading.concatenate or "none"
+    def _reading_config(self):
+        """Where all heads read; each of several describes its own reading, too."""
+        if isinstance(self.head, NamedHeads):
+            return {"pooling": self.pooling, "layer": None, "concatenate": None}
+        return reading_arguments(self.head.reading, self.encoder)
 
     def _head_config(self):
         """What the constructor takes to make the head again."""
-        return {"head": {"task": self.head.task, **self.head.get_config()}}
+        return {"head": self.head.describe(self.encoder)}
 
     @classmethod
     def from_config(cls, config):
         config = dict(config)
         fields = tuple(config.pop("fields"))
-        for key in ("backbone", "preprocessor"):
+        for key in ("encoder", "preprocessor"):
             config[key] = keras.saving.deserialize_keras_object(config[key])
-        config["backbone"].started_from = "preset"  # a file holds what was trained
+        config["encoder"].started_from = "preset"  # a file holds what was trained
         model = cls(**config)
         model.fields = fields
         return model
 
 
-def as_head(head):
-    """A `Head`, or what a dict of its task and its arguments makes.
-
-    Raises:
-        ValueError: if it is something else, or there is no head for the task.
-    """
-    if isinstance(head, Head):
-        return head
-    if not isinstance(head, dict) or "task" not in head:
-        raise ValueError(
-            "`head` must be a keras_recbert.heads.Head, or a dict of its `task` and "
-            f"its arguments. Received: {head!r}."
-        )
-    arguments = {key: value for key, value in head.items() if key != "task"}
-    return get_head(head["task"])(**arguments)
-
-
-def check_preprocessor(preprocessor, backbone):
-    """Raises `ValueError` for a preprocessor that does not fit an encoder."""
-    size = backbone.config["vocabulary_size"]
-    if preprocessor.tokenizer.vocabulary_size > size:
-        raise ValueError(
-            "The vocabulary has more word pieces than the encoder has embeddings. "
-            f"Received: {preprocessor.tokenizer.vocabulary_size} word pieces, "
-            f"vocabulary_size={size}."
-        )
-    longest = preprocessor.sequence_length or preprocessor.max_sequence_length
-    if longest > backbone.max_sequence_length:
-        raise ValueError(
-            "The preprocessor packs longer rows than the encoder has positions. "
-            f"Received: {longest} word pieces, "
-            f"max_sequence_length={backbone.max_sequence_length}."
-        )
-
-
-def text_arguments(packer):
-    """Names of the arguments of a task that are about its text.
+def choose_pooling(encoder, head, pooling):
+    """How a head reads a row: as it is told, or as suits the encoder.
 
     Args:
-        packer: class of the preprocessor; its `max_sequence_length` follows from the
-            encoder.
-    """
-    names = (*TOKENIZER_ARGUMENTS, *packer.argument_names())
-    return tuple(name for name in names if name != "max_sequence_length")
-
-
-def take_text_arguments(arguments, packer):
-    """Takes the arguments of the text out of those of a task.
-
-    Args:
-        arguments: dict, changed in place.
-        packer: class of the preprocessor.
+        encoder: `Encoder`.
+        head: `Head`.
+        pooling: as for `TextModel`.
 
     Returns:
-        Tuple of `WordPieceTokenizer` and a dict, other arguments of the preprocessor;
-        or of None and an empty dict without a vocabulary.
+        str; None for a head that reads all tokens.
 
     Raises:
-        ValueError: if there are other arguments than a vocabulary that need one.
+        ValueError: for a pooling of a head that reads all tokens.
     """
-    names = text_arguments(packer)
-    text = {key: arguments.pop(key) for key in names if key in arguments}
-    vocabulary = text.pop("vocabulary", None)
-    if vocabulary is not None:
-        lowercase = text.pop("lowercase", True)
-        strip_accents = text.pop("strip_accents", None)
-        return WordPieceTokenizer(vocabulary, lowercase, strip_accents), text
-    if text:
+    if head.reads != "tokens":
+        return fine_tuning_defaults(encoder).pooling if pooling is None else pooling
+    if pooling is not None:
         raise ValueError(
-            f"{', '.join(map(repr, text))} need a vocabulary. Pass "
-            "vocabulary='vocab.txt', or a list of word pieces."
+            f"A head for {head.task!r} reads every token, so there is no pooling. "
+            f"Received: pooling={pooling!r}. Leave it out."
         )
-    return None, {}
+    return None

@@ -14,18 +14,18 @@ class TextRegressor(TextModel):
     float32 `(batch_size,)`.
 
     Args:
-        backbone: `RecBertBackbone`.
+        encoder: `RecBertEncoder`.
         preprocessor: `TextPreprocessor`, or None for a model of packed ids only.
         name: str.
         **kwargs: others of `TextModel`: `pooling`, `learning_rate`, `dropout`,
-            `freeze`, `lora_rank`, `layerwise_decay`.
+            `freeze`, `lora_rank`, `layerwise_decay`, `long_texts`, `window_pooling`.
 
     Raises:
         ValueError: if an argument does not fit the encoder.
     """
 
-    def __init__(self, backbone, preprocessor=None, *, name="text_regressor", **kwargs):
-        super().__init__(backbone, preprocessor, RegressionHead(), name=name, **kwargs)
+    def __init__(self, encoder, preprocessor=None, *, name="text_regressor", **kwargs):
+        super().__init__(encoder, preprocessor, RegressionHead(), name=name, **kwargs)
 
     def _head_config(self):
         return {}

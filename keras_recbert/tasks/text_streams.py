@@ -6,7 +6,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_recbert.tasks.text_batches import columns, is_packed, join, pack
+from keras_recbert.tasks.example_rows import of_rows
+from keras_recbert.tasks.text_batches import (
+    columns,
+    is_packed,
+    join,
+    of_each_head,
+    pack,
+)
 
 
 def is_stream(x):
@@ -50,7 +57,9 @@ def has_texts(batch):
     return not is_packed(batch[0] if isinstance(batch, tuple) else batch)
 
 
-def stream_batches(preprocessor, first, stream, read_labels, shuffle, seed=None):
+def stream_batches(
+    preprocessor, first, stream, read_targets, shuffle, seed=None, row_targets=None
+):
     """Packs the batches of a stream.
 
     Args:
@@ -59,9 +68,10 @@ def stream_batches(preprocessor, first, stream, read_labels, shuffle, seed=None)
         stream: a generator or `PyDataset` of batches as Keras takes them: `(texts,
             labels)` or `(texts, labels, weights)`, and to predict `texts` or
             `(texts,)`. `texts` as for `columns`: those of pairs are a tuple inside.
-        read_labels: function from the labels of a batch to an array.
+        read_targets: as for `model_inputs`.
         shuffle: bool. Whether a `PyDataset` is read in another order in each epoch.
         seed: optional int. Seed of these orders.
+        row_targets: `Head.row_targets`.
 
     Returns:
         `tf.data.Dataset` of tuples of packed ids and targets; of a `PyDataset` its
@@ -73,9 +83,11 @@ def stream_batches(preprocessor, first, stream, read_labels, shuffle, seed=None)
     def packed(batch):
         x, *targets = batch if isinstance(batch, tuple) else (batch,)
         if targets:
-            targets[0] = read_labels(targets[0])
+            targets = read_targets(x, *targets)
         packed = pack(preprocessor, columns(preprocessor, x))
-        return join(packed, tuple(map(np.asarray, targets)))
+        targets = [target for target in targets if target is not None]
+        targets = tuple(of_each_head(np.asarray, one) for one in targets)
+        return join(*of_rows(preprocessor, packed, targets, row_targets))
 
     def batches():
         if not isinstance(stream, keras.utils.PyDataset):
@@ -99,5 +111,6 @@ def stream_batches(preprocessor, first, stream, read_labels, shuffle, seed=None)
 def _any_size(array):
     """Spec of arrays of other batch sizes, and ids of other lengths."""
     array = tf.convert_to_tensor(array)
-    free = 2 if array.dtype == tf.int32 and array.shape.rank == 2 else 1
+    is_packed_ids = array.dtype == tf.int32 and array.shape.rank > 1
+    free = array.shape.rank if is_packed_ids else 1
     return tf.TensorSpec([None] * free + array.shape[free:].as_list(), array.dtype)

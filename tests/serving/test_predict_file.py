@@ -23,6 +23,7 @@ class Lengths:
 
     def __init__(self, num_texts=1, is_regressor=False, stop_after=None, seconds=0.0):
         self.fields = ("text", "text_pair")[:num_texts]
+        self.list_fields = ()
         self.is_regressor = is_regressor
         self.stop_after = stop_after
         self.seconds = seconds

@@ -1,9 +1,5 @@
 import json
-import logging
 import pathlib
-import re
-import resource
-import shutil
 import subprocess
 import sys
 
@@ -11,29 +7,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from foreign_berts import minilm_folder
-from harness import largest_difference, randomize
+from harness import largest_difference
+from savedmodels import CASES, FIRST, SECOND, SLOW, TEXTS
 from tensorflow.core.protobuf import saved_model_pb2
-from toy_texts import VOCABULARY, review_pairs, reviews, tiny_model
+from toy_texts import VOCABULARY, tiny_model
 
 import keras_recbert
-from keras_recbert.core.os_errors import in_words
 from keras_recbert.ops.implementation import MIN_XLA_WIDTH
 from keras_recbert.serving import clean_process
 from keras_recbert.serving.answers import format_answers, print_answers
 from keras_recbert.serving.clean_process import ask_in_clean_process
 from keras_recbert.serving.savedmodel import foreign_ops, read_savedmodel
 
-TEXTS, _ = reviews(6)
-FIRST, SECOND, _ = review_pairs(6)
-VARIABLES = ("index", "data-00000-of-00001")
-SLOW = pytest.mark.slow
-# The name of the encoder, the task, and how many texts an example has.
-CASES = {
-    "bert": ("bert_tiny", "classifier", 1),
-    "swish": ("swish_tiny", "classifier", 2),
-    "trans_blstm": ("trans_blstm_tiny", "classifier", 1),
-    "scores": ("bert_tiny", "regressor", 2),
-}
 ODD = {
     "empty": "",
     "NUL": "a\0film",
@@ -45,37 +30,6 @@ ODD = {
 }
 
 
-class Written:
-    """A model, its SavedModel, and the texts to ask both."""
-
-    def __init__(self, case, folder):
-        name, task, self.num_texts = CASES[case]
-        names = (
-            {"label_names": ["schlecht", "gr\u00fcn"]} if task == "classifier" else {}
-        )
-        self.model = tiny_model(name, task=task, **names)
-        randomize(self.model)
-        self.path = folder / case
-        self.model.export_savedmodel(
-            self.path, fields=("text", "text_pair")[: self.num_texts]
-        )
-        self.texts = (FIRST, SECOND) if self.num_texts == 2 else TEXTS
-        columns = (FIRST, SECOND) if self.num_texts == 2 else (TEXTS,)
-        self.inputs = dict(zip(("text", "text_pair"), columns, strict=False))
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    made = {}
-
-    def get(case):
-        if case not in made:
-            made[case] = Written(case, tmp_path_factory.mktemp("savedmodel"))
-        return made[case]
-
-    return get
-
-
 def tensors(inputs):
     return {name: tf.constant(values) for name, values in inputs.items()}
 
@@ -84,7 +38,7 @@ def tensors(inputs):
     "case",
     [
         # A process each, which loads TensorFlow.
-        case if case in ("swish", "trans_blstm") else pytest.param(case, marks=SLOW)
+        case if case == "swish" else pytest.param(case, marks=SLOW)
         for case in CASES
     ],
 )
@@ -114,7 +68,7 @@ def test_eager_dataset_and_fresh_process_agree(written, case):
 @pytest.mark.parametrize("case", CASES)
 def test_signatures(written, case):
     it = written(case)
-    loaded = tf.saved_model.load(str(it.path))
+    loaded = it.loaded
     assert set(loaded.signatures) == {"serving_default", "ids"}
     default, ids = loaded.signatures["serving_default"], loaded.signatures["ids"]
 
@@ -145,8 +99,8 @@ def test_signatures(written, case):
 def test_ids_signature_needs_no_honest_mask(written, case):
     it = written(case)
     packed = it.model.preprocessor(it.texts)
-    expected = read_savedmodel(it.path)(**tensors(it.inputs))["scores"]
-    ids = tf.saved_model.load(str(it.path)).signatures["ids"]
+    expected = it.ask(**tensors(it.inputs))["scores"]
+    ids = it.loaded.signatures["ids"]
     mask = packed["padding_mask"].numpy()
     assert 0 in mask
     for padding_mask in (mask, np.ones_like(mask)):
@@ -159,37 +113,39 @@ def test_ids_outside_the_vocabulary_are_an_error(written, bad):
     it = written("bert")
     packed = {key: tf.identity(x) for key, x in it.model.preprocessor(TEXTS).items()}
     packed["token_ids"] = tf.where(packed["padding_mask"] == 1, bad, 0)
-    ids = tf.saved_model.load(str(it.path)).signatures["ids"]
+    ids = it.loaded.signatures["ids"]
     rule = f"from 0 to {len(VOCABULARY) - 1}, the ids of the vocabulary"
     with pytest.raises(tf.errors.InvalidArgumentError, match=rule):
         ids(**packed)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_only_ops_of_tensorflow_and_its_text_library(written, case):
-    path = written(case).path
-    assert foreign_ops(path) == []
+def test_only_ops_of_tensorflow_and_its_text_library(written):
+    paths = [written(case).path for case in CASES]
+    assert [foreign_ops(path) for path in paths] == [[]] * len(CASES)
     # Once more by hand, with the list of ops that a process without Keras knows.
-    script = f"""
-import tensorflow as tf, tensorflow_text, sys
+    script = """
+import pathlib, tensorflow as tf, tensorflow_text, sys
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow.python.framework import op_def_registry
-proto = saved_model_pb2.SavedModel()
-proto.ParseFromString(open({str(path / "saved_model.pb")!r}, "rb").read())
-(meta,) = proto.meta_graphs
-library = meta.graph_def.library.function
-nodes = [*meta.graph_def.node, *(n for f in library for n in f.node_def)]
-ops = {{n.op for n in nodes}} - {{f.signature.name for f in library}}
-assert len(nodes) > 300 and len(ops) > 30, (len(nodes), len(ops))
-assert any("Wordpiece" in op for op in ops), ops
-unknown = [op for op in ops if op_def_registry.get(op) is None]
-python = [op for op in ops if "PyFunc" in op or "Cudnn" in op or "Custom" in op]
-print(unknown, python)
+for path in sys.argv[1:]:
+    proto = saved_model_pb2.SavedModel()
+    proto.ParseFromString(pathlib.Path(path, "saved_model.pb").read_bytes())
+    (meta,) = proto.meta_graphs
+    library = meta.graph_def.library.function
+    nodes = [*meta.graph_def.node, *(n for f in library for n in f.node_def)]
+    ops = {n.op for n in nodes} - {f.signature.name for f in library}
+    assert len(nodes) > 300 and len(ops) > 30, (len(nodes), len(ops))
+    assert any("Wordpiece" in op for op in ops), ops
+    unknown = [op for op in ops if op_def_registry.get(op) is None]
+    python = [op for op in ops if "PyFunc" in op or "Cudnn" in op or "Custom" in op]
+    print(unknown, python)
 """
     result = subprocess.run(
-        [sys.executable, "-I", "-c", script], capture_output=True, text=True
+        [sys.executable, "-I", "-c", script, *map(str, paths)],
+        capture_output=True,
+        text=True,
     )
-    assert result.stdout == "[] []\n", result.stderr[-2000:]
+    assert result.stdout == "[] []\n" * len(CASES), result.stderr[-2000:]
 
 
 def written_variables(path):
@@ -314,7 +270,7 @@ def test_export_of_keras_leaves_nothing_to_xla_either(tmp_path):
 
 def test_odd_texts_are_answered(written):
     it = written("bert")
-    answers = read_savedmodel(it.path)(
+    answers = it.ask(
         text=tf.constant(
             [
                 t if isinstance(t, bytes) else t.encode("utf-8", "surrogatepass")
@@ -329,7 +285,7 @@ def test_odd_texts_are_answered(written):
     predicted = tf.nn.softmax(it.model.predict(list(ODD.values()), verbose=0))
     assert largest_difference(predicted, np.stack(list(scores.values()))) <= 1e-5
     # What is dropped makes no difference; what is left does.
-    dropped = read_savedmodel(it.path)(text=tf.constant(["afilm", "good film", ""]))
+    dropped = it.ask(text=tf.constant(["afilm", "good film", ""]))
     dropped = dropped["scores"].numpy()
     assert largest_difference(scores["NUL"], dropped[0]) <= 1e-6
     assert largest_difference(scores["not UTF-8"], dropped[1]) <= 1e-6
@@ -338,156 +294,9 @@ def test_odd_texts_are_answered(written):
 
 
 def test_no_texts_give_no_answers(written):
-    answers = read_savedmodel(written("bert").path)(text=tf.constant([], tf.string))
+    answers = written("bert").ask(text=tf.constant([], tf.string))
     assert answers["scores"].shape == (0, 2)
     assert answers["label"].shape == (0,)
-
-
-# Files -------------------------------------------------------------------------
-
-
-def contents(folder):
-    return {
-        path.relative_to(folder): path.read_bytes() if path.is_file() else None
-        for path in sorted(folder.rglob("*"))
-    }
-
-
-def test_an_existing_path_stays_untouched(written, tmp_path):
-    model = written("bert").model
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    (folder / "notes.txt").write_text("keep me")
-    before = contents(tmp_path)
-    with pytest.raises(
-        FileExistsError, match="mine exists already. Choose .*overwrite"
-    ):
-        model.export_savedmodel(folder)
-    with pytest.raises(FileExistsError, match="notes.txt is a file"):
-        model.export_savedmodel(folder / "notes.txt")
-    assert contents(tmp_path) == before
-    for fields in ((), ("text_pair",), ("text", "text_pair", "text")):
-        with pytest.raises(
-            ValueError, match="fields 'text', 'text_pair' .which may be"
-        ):
-            model.export_savedmodel(tmp_path / "new", fields=fields)
-    assert contents(tmp_path) == before
-
-
-@pytest.fixture
-def tensorflow_log():
-    """Messages that TensorFlow logs meanwhile: a list of str."""
-    logger, messages = tf.get_logger(), []
-    handler = logging.Handler()
-    handler.emit = lambda record: messages.append(record.getMessage())
-    level = logger.level
-    logger.setLevel(logging.INFO)
-    logger.addHandler(handler)
-    yield messages
-    logger.removeHandler(handler)
-    logger.setLevel(level)
-
-
-def test_overwrite_replaces_only_a_savedmodel(written, tmp_path, tensorflow_log):
-    model = written("bert").model
-    model.export_savedmodel(tmp_path / "deep" / "er")
-    old = tmp_path / "deep" / "er" / "saved_model.pb"
-    old.write_bytes(b"")
-    model.export_savedmodel(tmp_path / "deep" / "er", overwrite=True)
-    assert old.stat().st_size > 1000
-    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["er"]
-
-    foreign = tmp_path / "photos"
-    foreign.mkdir()
-    (foreign / "cat.jpg").write_text("meow")
-    with pytest.raises(FileExistsError, match="photos holds no saved_model.pb, so"):
-        model.export_savedmodel(foreign, overwrite=True)
-    with pytest.raises(FileExistsError, match="cat.jpg is a file"):
-        model.export_savedmodel(foreign / "cat.jpg", overwrite=True)
-    assert (foreign / "cat.jpg").read_text() == "meow"
-    # The folder that TensorFlow wrote has another name now.
-    assert not [line for line in tensorflow_log if "Assets written" in line]
-    tf.get_logger().info("Assets written to: what a user wrote")
-    assert tensorflow_log[-1].endswith("a user wrote")
-
-
-@pytest.mark.parametrize("overwrite", [False, True])
-def test_a_failure_while_writing_leaves_nothing_behind(
-    written, tmp_path, monkeypatch, overwrite
-):
-    model = written("bert").model
-    path = tmp_path / "model"
-    if overwrite:
-        path.mkdir()
-        (path / "saved_model.pb").write_bytes(b"old")
-    before = contents(tmp_path)
-
-    def write_half(folder, *args, **kwargs):
-        pathlib.Path(folder, "saved_model.pb").write_bytes(b"half")
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr(
-        tf.saved_model, "save", lambda _, folder, **k: write_half(folder)
-    )
-    monkeypatch.setattr(
-        "keras.export.ExportArchive.write_out", lambda _, f, **k: write_half(f)
-    )
-    with pytest.raises(OSError, match="No space left"):
-        model.export_savedmodel(path, overwrite=overwrite)
-    assert contents(tmp_path) == before
-
-
-@pytest.mark.parametrize("overwrite", [pytest.param(False, marks=SLOW), True])
-def test_a_full_disk_is_one_line_and_leaves_what_was_there(
-    written, tmp_path, overwrite
-):
-    """Files may not grow to the size of the weights, as on a disk that is full."""
-    it = written("bert")
-    path = tmp_path / "model"
-    if overwrite:
-        shutil.copytree(it.path, path)
-    before = contents(tmp_path)
-    data = it.path / "variables" / "variables.data-00000-of-00001"
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (data.stat().st_size - 64, limits[1]))
-    try:
-        with pytest.raises(OSError) as error:
-            it.model.export_savedmodel(path, overwrite=overwrite)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    message = in_words(error.value)
-    assert message.startswith(f"{path}/variables")
-    assert re.search(r"\w cannot be written: it would be larger than", message)
-    assert len(message.splitlines()) == 1
-    assert contents(tmp_path) == before
-
-
-@pytest.mark.parametrize(
-    "file", ["saved_model.pb", *(f"variables/variables.{end}" for end in VARIABLES)]
-)
-@pytest.mark.parametrize("kept", [None, 0, 0.3, 0.99])
-def test_a_cut_savedmodel_is_named_as_damaged(written, tmp_path, file, kept):
-    shutil.copytree(written("bert").path, tmp_path / "cut")
-    path = tmp_path / "cut" / file
-    if kept is None:
-        path.unlink()
-    else:
-        path.write_bytes(path.read_bytes()[: int(kept * path.stat().st_size)])
-    if file == "saved_model.pb" and kept is None:
-        with pytest.raises(FileNotFoundError, match="no SavedModel at"):
-            read_savedmodel(tmp_path / "cut")
-        return
-    with pytest.raises(ValueError, match="cut is damaged: .*recbert export") as error:
-        read_savedmodel(tmp_path / "cut")
-    assert len(str(error.value).splitlines()) == 1
-
-
-def test_a_savedmodel_without_a_default_signature(tmp_path):
-    tf.saved_model.save(tf.Module(), str(tmp_path))
-    with pytest.raises(
-        ValueError, match="no signature `serving_default`. It has: none"
-    ):
-        read_savedmodel(tmp_path)
 
 
 # Asking ------------------------------------------------------------------------
@@ -506,6 +315,7 @@ def test_the_clean_process_cannot_import_this_package():
     assert "import of keras_recbert halted; None in sys.modules" in result.stderr
 
 
+@SLOW  # two processes that load TensorFlow
 def test_what_the_clean_process_says_when_it_fails(tmp_path, written):
     with pytest.raises(RuntimeError, match="did not answer in a fresh process:(.|\n)*"):
         ask_in_clean_process(tmp_path / "none", {"text": ["a"]})
@@ -519,7 +329,7 @@ def test_clean_process_reads_ids(written):
     inputs = {key: value.numpy().tolist() for key, value in packed.items()}
     json.dumps(inputs)
     by_ids = ask_in_clean_process(it.path, inputs, signature="ids")
-    by_text = read_savedmodel(it.path)(**tensors(it.inputs))
+    by_text = it.ask(**tensors(it.inputs))
     assert largest_difference(by_ids["scores"], by_text["scores"]) <= 1e-5
 
 

@@ -8,7 +8,7 @@ import pytest
 from toy_texts import reviews, tiny_model
 
 import keras_recbert
-from keras_recbert.models.backbone import RecBertBackbone
+from keras_recbert.models.recbert_encoder import RecBertEncoder
 from keras_recbert.ops import implementation
 from keras_recbert.ops.implementation import choose, compiling
 from keras_recbert.tasks.compiling import compiling_pays
@@ -19,7 +19,7 @@ TEXTS, LABELS = reviews()
 
 def encoder(**arguments):
     sizes = {"num_layers": 4, "hidden_dim": 256, "vocabulary_size": 30}
-    return RecBertBackbone(**{**sizes, **arguments})
+    return RecBertEncoder(**{**sizes, **arguments})
 
 
 def test_few_repeats_of_many_lengths_do_not_pay():

@@ -48,7 +48,7 @@ def generated(batch_size=8):
         yield np.array(TEXTS[rows]), LABELS[rows]
 
 
-def test_fit_takes_every_form_that_keras_takes():
+def test_fit_takes_every_form_that_keras_takes(eager_steps):
     names = np.array(["bad", "good"])[LABELS]
     forms = {
         "ids": {"x": TEXTS, "y": LABELS},
@@ -81,14 +81,14 @@ def test_the_first_labels_name_the_classes():
         model.fit(TEXTS[:2], ["no", "maybe"], **QUIET)
 
 
-def test_validation_split_takes_the_last_examples():
+def test_validation_split_takes_the_last_examples(eager_steps):
     model = tiny_model(dropout=0.0)
     history = model.fit(TEXTS, LABELS, validation_split=0.25, **QUIET).history
     expected = model.evaluate(TEXTS[18:], LABELS[18:], **QUIET)
     assert history["val_loss"] == pytest.approx([expected[0]], abs=1e-5)
 
 
-def test_validation_data_may_be_texts_or_a_dataset():
+def test_validation_data_may_be_texts_or_a_dataset(eager_steps):
     model = tiny_model()
     history = model.fit(
         TEXTS, LABELS, validation_data=(TEXTS[:5], LABELS[:5]), **QUIET
@@ -189,7 +189,7 @@ class LearningRates(keras.callbacks.Callback):
         self.rates.append(float(self.model.optimizer.learning_rate))
 
 
-def test_each_fit_of_an_uncompiled_model_has_a_schedule_of_its_own():
+def test_each_fit_of_an_uncompiled_model_has_a_schedule_of_its_own(eager_steps):
     model, seen = tiny_model(), LearningRates()
     model.fit(TEXTS, LABELS, batch_size=12, shuffle=False, callbacks=[seen], **QUIET)
     first = model.optimizer
@@ -202,7 +202,7 @@ def test_each_fit_of_an_uncompiled_model_has_a_schedule_of_its_own():
     assert seen.rates == pytest.approx(expected)
 
 
-def test_the_rule_is_printed_and_can_be_overruled(capsys):
+def test_the_rule_is_printed_and_can_be_overruled(eager_steps, capsys):
     model, seen = tiny_model(), LearningRates()
     model.fit(TEXTS, LABELS, batch_size=12, shuffle=False, verbose=2)
     printed = capsys.readouterr().out
@@ -218,7 +218,7 @@ def test_the_rule_is_printed_and_can_be_overruled(capsys):
     assert other.pooling == "first"
 
 
-def test_steps_that_nobody_counted_are_counted():
+def test_steps_that_nobody_counted_are_counted(eager_steps):
     model, seen = tiny_model(), LearningRates()
     model.compile_for_fine_tuning(learning_rate=1e-3, warmup_fraction=0.0)
     for _ in range(2):
@@ -255,7 +255,7 @@ def test_a_file_holds_no_optimizer_of_the_recipe(tmp_path):
     assert int(load_model(tmp_path / "own.keras").optimizer.iterations) == 1
 
 
-def test_fit_keeps_what_the_model_was_compiled_with():
+def test_fit_keeps_what_the_model_was_compiled_with(eager_steps):
     model, seen = tiny_model(), LearningRates()
     # The whole run is announced, the calls of `fit` share its steps.
     model.compile_for_fine_tuning(4, learning_rate=1e-3, warmup_fraction=0.5)

@@ -6,81 +6,29 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from harness import SHRUNK, assert_close, largest_difference, randomize
-from toy_texts import VOCABULARY, reviews
+from harness import assert_close, randomize
+from partly_trained import KINDS, LABELS, TEXTS, moved, small, train, values
 
-import keras_recbert
 from keras_recbert.convert.load_keras import load_model
-from keras_recbert.serving.savedmodel import read_savedmodel
 from keras_recbert.tasks import TextClassifier, TextRegressor
 from keras_recbert.tasks.fine_tuning_optimizer import (
     LayerwiseAdamW,
     WarmupLinearDecay,
     fine_tuning_optimizer,
 )
-from keras_recbert.tasks.lora_adapters import merge_adapters
 from keras_recbert.tasks.optimizers import AdamW
 from keras_recbert.tasks.partial_training import learning_rate_factors
 
-TEXTS, LABELS = reviews()
 QUIET = {"verbose": 0}
-RATE = 1e-2
-
-# One model of each kind of block, and the weights that adapters of rank 2 have in one
-# of its blocks: 2 (rows + columns) for each Dense kernel of the sizes in SHRUNK.
-KINDS = {
-    "bert_tiny": 2 * (12 + 36 + 12 + 12 + 12 + 20 + 20 + 12),
-    "swish_tiny": 2 * (12 + 36 + 12 + 12 + 12 + 40 + 20 + 12),
-    "trans_blstm_tiny": 2 * (12 + 36 + 12 + 12 + 12 + 20 + 20 + 12 + 14 + 12),
-    "trans_blstm_half_base": 2 * (12 + 36 + 12 + 12 + 12 + 20 + 20 + 12),
-    "trans_blstm_1_base": 2 * (12 + 36 + 12 + 12 + 14 + 12),
-    "blstm_base": 2 * (14 + 12),
-}
-
-
-def small(name="bert_tiny", task="classifier", **overrides):
-    """A model of two blocks (SwishRNN: three) that reads `VOCABULARY`."""
-    keras.utils.set_random_seed(0)
-    return keras_recbert.build(
-        name,
-        task=task,
-        **{
-            **SHRUNK[keras_recbert.get_card(name).sizes["block"]],
-            "vocabulary": VOCABULARY,
-            "max_sequence_length": 64,
-            "dropout": 0.0,
-            "pooling": "first",
-            **overrides,
-        },
-    )
-
-
-def train(model, steps=1):
-    """Steps of the recipe from its full rate on; eager, as tracing is what costs."""
-    model.compile_for_fine_tuning(steps, learning_rate=RATE, warmup_fraction=0.0)
-    model.run_eagerly = True
-    for _ in range(steps):
-        model.train_on_batch(ids(model), LABELS)
-    return model
-
-
-def ids(model):
-    return model.preprocessor(TEXTS)
-
-
-def logits(model):
-    return model(ids(model)).numpy()
-
-
-def values(model):
-    return {weight.path: weight.numpy() for weight in model.weights}
-
-
-def moved(before, after):
-    return {key for key in before if not np.array_equal(before[key], after[key])}
 
 
 # Freezing ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    """An encoder that no test changes."""
+    return small().encoder
 
 
 @pytest.mark.parametrize(
@@ -138,122 +86,13 @@ def test_mean_pooling_leaves_the_pooler_out_too():
     assert all("lora" in w.path for w in model.trainable_weights[:-2])
 
 
-# Adapters ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_adapters_start_at_nothing_and_only_they_learn(name):
-    plain, model = small(name), small(name, lora_rank=2)
-    expected = logits(plain)
-    assert_close(logits(model), expected, 0.0)
-
-    num_blocks = SHRUNK[plain.backbone.config["block"]]["num_layers"]
-    added = num_blocks * KINDS[name]
-    head = 12 * 2 + 2
-    assert model.count_params() == plain.count_params() + added
-    trainable = sum(int(np.prod(w.shape)) for w in model.trainable_weights)
-    assert trainable == added + head
-
-    before = values(model)
-    free = {path for path in before if "lora" in path or path.startswith("head/")}
-    assert {weight.path for weight in model.trainable_weights} == free
-    train(model, steps=2)
-    assert moved(before, values(model)) == free
-    assert largest_difference(logits(model), expected) > 1e-3
-
-
-@pytest.mark.parametrize(
-    ("name", "dtype"), [("trans_blstm_tiny", None), ("bert_tiny", "mixed_bfloat16")]
-)
-def test_saved_adapters_go_on_as_if_never_saved(name, dtype, tmp_path):
-    model = train(small(name, lora_rank=2, dtype=dtype), steps=2)
-    model.save(tmp_path / "model.keras")
-    loaded = load_model(tmp_path / "model.keras")
-    assert loaded.lora_rank == 2
-    before = values(model)
-    assert not moved(before, values(loaded))
-    assert_close(logits(loaded), logits(model), 0.0)
-
-    train(model)
-    train(loaded)
-    free = {weight.path for weight in loaded.trainable_weights}
-    assert moved(before, values(loaded)) == free
-    for path, value in values(loaded).items():
-        assert_close(value, values(model)[path], 1e-6, path)
-
-
-def test_adapters_go_on_from_a_backup_with_their_optimizer(tmp_path):
-    models = small(lora_rank=2), small(lora_rank=2)
-    for model in models:
-        model.compile_for_fine_tuning(4, learning_rate=RATE)
-        model.run_eagerly = True
-        model.optimizer.build(model.trainable_weights)
-    one, other = models
-    for _ in range(2):
-        one.train_on_batch(ids(one), LABELS)
-    one.save_weights(tmp_path / "backup.weights.h5")
-    other.load_weights(tmp_path / "backup.weights.h5")
-    for _ in range(2):
-        losses = [model.train_on_batch(ids(one), LABELS)[0] for model in models]
-        assert losses[0] == pytest.approx(losses[1], abs=1e-6)
-    for path, value in values(one).items():
-        assert_close(values(other)[path], value, 1e-6, path)
-
-
-def test_weights_pass_between_models_with_and_without_adapters(tmp_path):
-    with keras.name_scope("somewhere"):
-        adapted = train(small(lora_rank=2), steps=2)
-    expected = logits(adapted)
-    adapted.save_weights(tmp_path / "adapted.weights.h5")
-
-    merged = small()
-    merged.load_weights(tmp_path / "adapted.weights.h5")
-    assert_close(logits(merged), expected, 1e-6)
-
-    adapted.backbone.save(tmp_path / "encoder.keras")
-    encoder = keras.saving.load_model(tmp_path / "encoder.keras")
-    pooled = adapted.backbone(ids(adapted))["pooled_output"]
-    assert_close(encoder(ids(adapted))["pooled_output"], pooled, 1e-6)
-
-    plain = merge_adapters(adapted.backbone)
-    assert [w.path for w in plain.weights] == [w.path for w in encoder.weights]
-    assert len(plain.trainable_weights) == len(plain.weights)
-    assert_close(plain(ids(adapted))["pooled_output"], pooled, 1e-6)
-    assert_close(logits(adapted), expected, 0.0)
-
-    merged.save_weights(tmp_path / "merged.weights.h5")
-    anew = small(lora_rank=3)
-    anew.load_weights(tmp_path / "merged.weights.h5")
-    assert_close(logits(anew), expected, 1e-6)
-    before = values(anew)
-    train(anew, steps=2)  # Keras's zeros in both adapters would stay for ever
-    assert moved(before, values(anew)) == {w.path for w in anew.trainable_weights}
-
-    adapted.save(tmp_path / "model.keras")
-    assert_close(logits(load_model(tmp_path / "model.keras")), expected, 1e-6)
-    with pytest.raises(
-        ValueError, match=r"of another rank: .*\(12, 2\) in it, \(12, 3\).*lora_rank=3"
-    ):
-        anew.load_weights(tmp_path / "adapted.weights.h5")
-
-
-def test_adapters_are_in_the_savedmodel(tmp_path):
-    model = train(small("trans_blstm_1_base", lora_rank=2), steps=2)
-    model.export_savedmodel(tmp_path / "savedmodel")
-    scores = read_savedmodel(tmp_path / "savedmodel")(text=tf.constant(TEXTS))["scores"]
-    expected = tf.nn.softmax(logits(model))
-    assert_close(scores, expected, 1e-6)
-    plain = tf.nn.softmax(logits(small("trans_blstm_1_base")))
-    assert largest_difference(scores, plain) > 1e-3
-
-
 # Layer-wise learning rates -----------------------------------------------------
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_rates_fall_towards_the_embeddings(name):
     model = small(name, lora_rank=2)
-    num_layers = len(model.backbone.blocks)
+    num_layers = len(model.encoder.blocks)
     factors = learning_rate_factors(model, 0.5)
     assert set(factors) == {weight.path for weight in model.weights}
     by_part = {"embeddings": 0.5 ** (num_layers + 1), "pooler": 1.0, "head": 1.0}
@@ -347,15 +186,6 @@ def test_every_weight_needs_a_factor():
         optimizer.build(small().trainable_weights)
 
 
-# Mistakes ----------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def encoder():
-    """An encoder that no test changes."""
-    return small().backbone
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -394,7 +224,7 @@ def test_misspelt_arguments_get_the_nearest_name():
 
 
 def test_an_encoder_takes_adapters_once():
-    adapted = small(lora_rank=2).backbone
+    adapted = small(lora_rank=2).encoder
     with pytest.raises(ValueError, match="has LoRA adapters already.*a new encoder"):
         TextClassifier(adapted, lora_rank=2)
 

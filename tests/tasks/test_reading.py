@@ -19,8 +19,8 @@ from toy_texts import reviews, tiny_model
 
 import keras_recbert
 from keras_recbert.heads.reading import Reading, choose_reading
-from keras_recbert.models.backbone import RecBertBackbone
 from keras_recbert.models.encoder_outputs import EncoderOutputs, unread_layers
+from keras_recbert.models.recbert_encoder import RecBertEncoder
 from keras_recbert.tasks.text_classifier import TextClassifier
 
 BATCH = token_batch()
@@ -40,7 +40,7 @@ def noted(sentence=None, tokens=None, concatenate=None):
 
 def make(block="transformer", **arguments):
     keras.utils.set_random_seed(0)
-    encoder = RecBertBackbone(
+    encoder = RecBertEncoder(
         block=block,
         **{
             **SHRUNK[block],
@@ -187,12 +187,12 @@ def test_arguments_replace_what_the_pretraining_had():
 )
 def test_classifier_trains_what_it_reads(pooling, arguments, resting):
     model = tiny_model(num_layers=2, pooling=pooling, dropout=0.0, **arguments)
-    for layer in model.backbone.layers:
+    for layer in model.encoder.layers:
         if layer.weights:
             assert bool(layer.trainable_weights) == (layer.name not in resting), layer
     randomize(model)
     batch = token_batch()
-    batch["token_ids"] %= model.backbone.config["vocabulary_size"]
+    batch["token_ids"] %= model.encoder.config["vocabulary_size"]
     assert_every_weight_learns(model, batch)
     assert model(batch).shape == (3, 2)
 
@@ -264,8 +264,8 @@ def test_fine_tuning_reads_what_the_preset_says(preset):
     folder, encoder = preset
     model = keras_recbert.build("bert_tiny", task="classifier", weights=folder, **SIZES)
     assert model.head.reading == Reading("mean", 2, "next_sentence", 1)
-    assert not model.backbone.weights_report.new
-    rows = read(model.backbone, model.head.reading)
+    assert not model.encoder.weights_report.new
+    rows = read(model.encoder, model.head.reading)
     assert_close(rows, read(encoder, model.head.reading), 0.0)
 
 

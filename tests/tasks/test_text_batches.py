@@ -170,7 +170,7 @@ def test_weights_stay_with_their_labels(preprocessor):
 
 
 def test_more_texts_than_are_tokenized_at_a_time(preprocessor, monkeypatch):
-    monkeypatch.setattr("keras_recbert.tasks.text_batches.PACK_CHUNK", 7)
+    monkeypatch.setattr("keras_recbert.tasks.example_rows.PACK_CHUNK", 7)
     texts, labels = varied(30)
     batches = bucketed_batches(preprocessor, texts, (labels,), 8, seed=0)
     assert real_rows(batches)[0] == expected_rows(preprocessor, texts)

@@ -5,13 +5,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from harness import assert_close, largest_difference, randomize
-from toy_texts import SIZES, VOCABULARY, review_pairs, reviews, tiny_model
+from toy_texts import review_pairs, reviews, tiny_model
 
-import keras_recbert
 from keras_recbert.convert.load_keras import load_model
 from keras_recbert.tasks.text_classifier import TextClassifier
-from keras_recbert.text.text_preprocessor import TextPreprocessor
-from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
 
 TEXTS, LABELS = reviews()
 FIRST, SECOND, SAME = review_pairs()
@@ -146,7 +143,7 @@ def test_evaluate_takes_texts_in_every_form(classifier, regressor):
     assert result == pytest.approx({"loss": error, "mse": error}, abs=1e-5)
 
 
-def test_fit_gives_the_same_weights_for_every_form():
+def test_fit_gives_the_same_weights_for_every_form(eager_steps):
     def weights(make):
         model = tiny_model(dropout=0.0)
         x, y = make(model)
@@ -209,7 +206,7 @@ def test_mixed_bfloat16_gives_float32_logits(classifier):
     mixed.set_weights(classifier.get_weights())
     logits = mixed.predict(TEXTS, **QUIET)
     assert logits.dtype == "float32"
-    assert mixed.backbone(ids_of(mixed, TEXTS))["pooled_output"].dtype == "bfloat16"
+    assert mixed.encoder(ids_of(mixed, TEXTS))["pooled_output"].dtype == "bfloat16"
     expected = classifier.predict(TEXTS, **QUIET)
     assert np.array_equal(logits.argmax(1), expected.argmax(1))
     difference = largest_difference(logits, expected)
@@ -232,7 +229,7 @@ def test_saved_classifier_is_whole_and_learns_again(classifier, tmp_path):
     assert loaded.fields == ("text",)
     assert loaded.head_dropout == 0.1
     assert loaded.pooling == "mean"
-    assert loaded.backbone.started_from == "preset"  # not random weights
+    assert loaded.encoder.started_from == "preset"  # not random weights
     odd = ["Good FILMS!", "", "unheard of"]
     for key, ids in ids_of(classifier, odd).items():
         np.testing.assert_array_equal(ids_of(loaded, odd)[key], ids)
@@ -266,7 +263,7 @@ def test_a_saved_model_keeps_its_own_optimizer(tmp_path):
     assert float(loaded.optimizer.learning_rate) == 0.25
 
 
-def test_fit_notices_how_many_texts_an_example_has():
+def test_fit_notices_how_many_texts_an_example_has(eager_steps):
     model = tiny_model()
     model.compile(keras.optimizers.SGD(0.0), loss="sparse_categorical_crossentropy")
     for x, y, expected in (
@@ -282,26 +279,6 @@ def test_fit_notices_how_many_texts_an_example_has():
 def test_loading_what_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError, match="There is no file .*none.keras. `rec"):
         load_model(tmp_path / "none.keras")
-
-
-# Mistakes ----------------------------------------------------------------------
-
-
-def test_texts_need_a_vocabulary():
-    model = tiny_model(vocabulary=None, vocabulary_size=30)
-    labelled = slices(["a film"], [0])
-    for call in (
-        lambda: model.predict(["a film"]),
-        lambda: model.predict(slices(["a film"])),
-        lambda: model.fit(["a film"], [0]),
-        lambda: model.fit(labelled),
-        lambda: model.evaluate(["a film"], [0]),
-        lambda: model.evaluate(labelled),
-    ):
-        with pytest.raises(ValueError, match="built without a vocabulary.*vocab"):
-            call()
-    with pytest.raises(ValueError, match="built without a vocabulary"):
-        model.export_savedmodel("never_written")
 
 
 @pytest.mark.parametrize(
@@ -365,47 +342,3 @@ def test_an_impossible_validation_split_is_refused(classifier):
     for split in (1.0, -0.1, 0.99):
         with pytest.raises(ValueError, match="`validation_split` "):
             classifier.fit(TEXTS, LABELS, validation_split=split)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"num_classes": 1}, "at least 2 classes.*num_classes=1.*task='regressor'"),
-        ({"num_classes": 0}, "`num_classes` must be a whole number of at least 1"),
-        ({"label_names": ["a", "a"]}, "different name for each class.*'a', 'a'"),
-        ({"num_classes": 3, "label_names": ["a", "b"]}, "num_classes=3, label_names"),
-        (
-            {"num_clases": 3},
-            "TextClassifier takes no argument 'num_clases'.*Did you mean 'num_classes'",
-        ),
-        ({"vocabulery": "x"}, "takes no argument 'vocabulery'.*Did you.* 'vocabulary'"),
-        ({"hiden_dim": 8}, "takes no argument 'hiden_dim'.*Did you mean 'hidden_dim'"),
-        ({"gate": "gelu"}, "'bert_tiny' takes no argument 'gate'"),
-        (
-            {"vocabulary_size": 12},
-            "more word pieces.*26 word pieces, vocabulary_si.*12",
-        ),
-        ({"sequence_length": 100}, "`sequence_length` must not exceed"),
-        ({"vocabulary": None, "lowercase": False}, "'lowercase' need a vocabulary"),
-        ({"truncation": "middle"}, "`truncation` must be one of"),
-    ],
-)
-def test_impossible_tasks_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        tiny_model(**arguments)
-
-
-def test_the_preprocessor_must_fit_the_encoder():
-    from keras_recbert.tasks import TextClassifier
-
-    backbone = keras_recbert.build("bert_tiny", vocabulary_size=26, **SIZES)
-    front = TextPreprocessor(WordPieceTokenizer(VOCABULARY), max_sequence_length=65)
-    with pytest.raises(ValueError, match="65 word pieces, max_sequence_length=64"):
-        TextClassifier(backbone, front)
-    with pytest.raises(ValueError, match="must be an Encoder.*Received: Dense"):
-        TextClassifier(keras.layers.Dense(3))
-
-
-def test_unknown_task_gets_the_nearest_name():
-    with pytest.raises(ValueError, match="'clasifier'. Did you mean 'classifier'"):
-        keras_recbert.build("bert_tiny", task="clasifier")

@@ -1,0 +1,298 @@
+"""A span of a context that answers a question."""
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_recbert.core.checks import check_positive
+from keras_recbert.heads.answer_spans import (
+    best_spans,
+    no_answer_scores,
+    span_targets,
+)
+from keras_recbert.heads.blstm_decoder import check_decoder, decode
+from keras_recbert.heads.head import Head, register_head
+from keras_recbert.heads.token_loss import TokenLoss
+from keras_recbert.metrics.squad import best_threshold, squad_scores
+
+
+@register_head
+class QuestionAnsweringHead(Head):
+    """Start and end of the answer in a context (Devlin et al. 2018, section 4.2).
+
+    Args:
+        decoder: `"linear"`, BERT's; or `"blstm"`, two bidirectional LSTMs as wide as
+            the encoder before it (Huang et al. 2020, section 3.3).
+        no_answer: bool. Whether questions may have none, as in SQuAD 2.0 (Devlin et
+            al. 2018, section 4.3).
+        no_answer_threshold: float. What the score of no answer must exceed that of the
+            best answer by; of use with `no_answer` only.
+        max_answer_length: int. Most word pieces of an answer.
+        num_best: int. Answers that a served model gives of each example, the best
+            first.
+
+    Raises:
+        ValueError: for an unknown decoder, or a number that is not positive.
+    """
+
+    task = "question_answering"
+    metric_names = ("f1", "exact_match")
+    more_metrics = ()
+    packer = "QuestionPreprocessor"
+    reads = "tokens"
+    token_axis = 2
+    padding_logit = -1e9
+
+    def __init__(
+        self,
+        decoder="linear",
+        no_answer=False,
+        no_answer_threshold=0.0,
+        max_answer_length=30,
+        num_best=20,
+    ):
+        check_decoder(decoder)
+        check_positive(max_answer_length=max_answer_length, num_best=num_best)
+        super().__init__(2)
+        self.decoder = decoder
+        self.no_answer = bool(no_answer)
+        self.no_answer_threshold = float(no_answer_threshold)
+        self.max_answer_length = max_answer_length
+        self.num_best = num_best
+
+    def connect(self, outputs, dropout=None):
+        """Logits `(num_rows, 2, sequence_length)`, -1e9 on padding."""
+        tokens = self.reading.rows(outputs)
+        mask = outputs.inputs["padding_mask"]
+        if dropout is not None:
+            tokens = dropout(tokens)
+        encoder = outputs.encoder
+        units = encoder.config.get("hidden_dim")
+        tokens = decode(self.decoder, tokens, mask, units, encoder.policy)
+        logits = keras.ops.transpose(self.logits(tokens), (0, 2, 1))
+        real = keras.ops.cast(mask, "float32")[:, None, :]
+        return logits * real + (1.0 - real) * self.padding_logit
+
+    def loss(self):
+        return TokenLoss()  # the mean of start and end
+
+    def metrics(self):
+        return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+
+    def read_labels(self, fields, labels, own_loss=False):
+        """The bytes of the answers, from answers in the forms that users have.
+
+        Args:
+            fields: dict of the columns of `question` and `context`.
+            labels: list of the answers, one an example: each a dict of `text` and
+                `answer_start` (characters, not bytes), strings and numbers or lists of
+                them, as SQuAD has them, of which the first is learned; a str that is
+                in the context once; or None or an empty list for no answer. Or int
+                `(num_examples, 2)`: first byte of the answer, and the one after its
+                last; -1 for no answer.
+
+        Returns:
+            int32 `(num_examples, 2)`.
+
+        Raises:
+            ValueError: for an answer that is not in its context where it should be,
+                or for none where `no_answer` is False; names the example.
+        """
+        if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
+            return self._checked_bytes(labels)
+        contexts = fields["context"]
+        if len(contexts) != len(labels):
+            raise ValueError(
+                "`y` must hold an answer for each example. Received: "
+                f"{len(contexts)} contexts, {len(labels)} answers."
+            )
+        return np.array(
+            [
+                self._bytes_of(index, context, label)
+                for index, (context, label) in enumerate(
+                    zip(contexts, labels, strict=True)
+                )
+            ],
+            np.int32,
+        )
+
+    def _checked_bytes(self, labels):
+        if labels.ndim != 2 or labels.shape[1] != 2:
+            raise ValueError(
+                "`y` must hold the first byte of each answer in its context and the "
+                "one after its last, (num_examples, 2), or the answers themselves. "
+                f"Received: shape {labels.shape}."
+            )
+        if not self.no_answer and (labels < 0).any():
+            raise self._no_answer(int(np.flatnonzero((labels < 0).any(1))[0]))
+        return labels.astype(np.int32)
+
+    def _bytes_of(self, index, context, label):
+        context = context.decode() if isinstance(context, bytes) else context
+        answers = gold_answers(label)
+        if not answers:
+            if not self.no_answer:
+                raise self._no_answer(index)
+            return -1, -1
+        text, start = answers[0]
+        if start is None:
+            start = context.find(text)
+            if not text or start < 0 or context.find(text, start + 1) >= 0:
+                where = "in its context once" if start >= 0 else "in its context"
+                raise ValueError(
+                    f"The answer must be {where}, or come with its `answer_start`. "
+                    f"Received: {text!r} at index {index}."
+                )
+        if not text or context[start : start + len(text)] != text:
+            found = context[start : start + len(text)]
+            raise ValueError(
+                "An answer must be in its context at its `answer_start`, counted in "
+                f"characters. Received: {text!r} at {start}, where there is {found!r}, "
+                f"at index {index}."
+            )
+        begin = len(context[:start].encode("utf-8", "surrogatepass"))
+        return begin, begin + len(text.encode("utf-8", "surrogatepass"))
+
+    def _no_answer(self, index):
+        return ValueError(
+            f"Each question needs an answer. Received none at index {index}. For "
+            "questions without answers build the model with no_answer=True."
+        )
+
+    def row_targets(self, rows, targets):
+        return span_targets(rows, targets)
+
+    def answer(self, logits):
+        return {"start_logits": logits[:, 0], "end_logits": logits[:, 1]}
+
+    def answer_rows(self, logits, rows, columns):
+        """What the SavedModel gives.
+
+        Returns:
+            dict of `answer` (string `(batch_size,)`, bytes of the context, "" for
+            none), `start` and `end` (int32 `(batch_size,)`, its first byte and the one
+            after its last, -1 for none), `score` (float32 `(batch_size,)`, its
+            probability among the best), and the best answers, with no answer among
+            them if there may be none: `best_answers`, `best_starts`, `best_ends`,
+            `best_scores`, `(batch_size, num_best)`. With `no_answer` also
+            `no_answer_score`, float32 `(batch_size,)`: the logit of no answer less that
+            of the best.
+        """
+        contexts = columns[1]
+        spans = best_spans(
+            logits, rows, contexts, self.num_best, self.max_answer_length
+        )
+        extra = {}
+        if self.no_answer:
+            none = no_answer_scores(logits, rows, tf.shape(contexts)[0])
+            difference = none - spans["logit"][:, 0]
+            has_none = difference > self.no_answer_threshold
+            extra["no_answer_score"] = difference
+            spans = _with_no_answer(spans, none, has_none)
+        scores = tf.nn.softmax(spans["logit"])
+        # Where there is nothing to answer with, nothing is likely.
+        scores = tf.where(spans["logit"] > self.padding_logit, scores, 0.0)
+        return {
+            "answer": spans["answer"][:, 0],
+            "start": spans["start"][:, 0],
+            "end": spans["end"][:, 0],
+            "score": scores[:, 0],
+            "best_answers": spans["answer"],
+            "best_starts": spans["start"],
+            "best_ends": spans["end"],
+            "best_scores": scores,
+            **extra,
+        }
+
+    def scores(self, metric_names, labels, predictions):
+        """Scores of answers.
+
+        With `no_answer` at the threshold that makes F1 highest on these labels, as
+        SQuAD 2.0 is scored on validation sets (Devlin et al. 2018, section 4.3).
+
+        Args:
+            metric_names: sequence of str.
+            labels: answers as for `read_labels`, texts not bytes.
+            predictions: dict of arrays, as `answer_rows` gives them.
+        """
+        gold = _gold_texts(labels)
+        answers = list(map(_decoded, predictions["answer"]))
+        if self.no_answer:
+            answers, odds = _best_texts(predictions)
+            threshold = best_threshold(gold, answers, odds)
+            chosen = zip(answers, odds, strict=True)
+            answers = ["" if odd > threshold else text for text, odd in chosen]
+        return squad_scores(metric_names, gold, answers)
+
+    def tune(self, labels, predictions):
+        """Sets `no_answer_threshold` to the best one for these labels."""
+        if self.no_answer:
+            answers, odds = _best_texts(predictions)
+            gold = _gold_texts(labels)
+            self.no_answer_threshold = best_threshold(gold, answers, odds)
+
+
+def _gold_texts(labels):
+    return [[text for text, _ in gold_answers(label)] for label in labels]
+
+
+def _best_texts(predictions):
+    """The best answer of each example that has words, and the odds of no answer."""
+    texts = [
+        next((_decoded(text) for text in row if text), "")
+        for row in predictions["best_answers"]
+    ]
+    return texts, predictions["no_answer_score"]
+
+
+def _decoded(text):
+    return text.decode("utf-8", "replace")
+
+
+def gold_answers(label):
+    """The answers of an example as a list of tuples of text and start, or None."""
+    if label is None:
+        return []
+    if isinstance(label, (str, bytes)):
+        return [(label.decode() if isinstance(label, bytes) else label, None)]
+    if isinstance(label, dict):
+        texts, starts = label["text"], label.get("answer_start")
+        if isinstance(texts, str):
+            return [(texts, starts)]
+        starts = [None] * len(texts) if starts is None else starts
+        return [
+            (text, None if start is None else int(start))
+            for text, start in zip(texts, starts, strict=True)
+        ]
+    return [answer for one in label for answer in gold_answers(one)]
+
+
+def _with_no_answer(spans, logit, is_chosen):
+    """The best answers with none among them: first where it is chosen.
+
+    Else behind the best answer, in the place that its logit has.
+    """
+    number = tf.shape(spans["logit"])[1]
+    batch_size = tf.shape(logit)[0]
+    none = {
+        "answer": tf.fill([batch_size, 1], ""),
+        "start": tf.fill([batch_size, 1], -1),
+        "end": tf.fill([batch_size, 1], -1),
+        "logit": logit[:, tf.newaxis],
+    }
+    together = {name: tf.concat([none[name], spans[name]], 1) for name in none}
+    # What is chosen stands first, whatever the threshold says of the logits.
+    infinite = tf.constant(float("inf"))
+    key = tf.concat(
+        [
+            tf.where(is_chosen, infinite, logit)[:, tf.newaxis],
+            tf.where(is_chosen, spans["logit"][:, 0], infinite)[:, tf.newaxis],
+            spans["logit"][:, 1:],
+        ],
+        axis=1,
+    )
+    _, places = tf.math.top_k(key, number)
+    return {
+        name: tf.gather(values, places, batch_dims=1)
+        for name, values in together.items()
+    }

@@ -1,0 +1,28 @@
+"""What a model is fine-tuned with if nothing is said."""
+
+import types
+
+import pytest
+
+from keras_recbert.tasks.fine_tuning_defaults import fine_tuning_defaults
+
+
+@pytest.mark.parametrize(
+    ("hidden_dim", "rate"),
+    [(768, 5e-5), (384, 1e-4), (1024, 3.75e-5), (256, 1.5e-4), (128, 3e-4), (64, 3e-4)],
+)
+def test_the_rate_of_a_bert_goes_with_one_over_its_width(hidden_dim, rate):
+    encoder = types.SimpleNamespace(
+        started_from="bert", weights_report=None, hidden_dim=hidden_dim
+    )
+    defaults = fine_tuning_defaults(encoder)
+    assert defaults.learning_rate == pytest.approx(rate)
+    assert (defaults.start, defaults.pooling) == ("a pretrained BERT", "first")
+
+
+@pytest.mark.parametrize("started_from", [None, "preset"])
+def test_other_starts_have_one_rate(started_from):
+    encoder = types.SimpleNamespace(
+        started_from=started_from, weights_report=None, hidden_dim=768
+    )
+    assert fine_tuning_defaults(encoder).learning_rate == 3e-4
