@@ -15,7 +15,10 @@ from keras_recbert.cli.arguments import config_from, without_empty
 from keras_recbert.cli.corpora import prepare, vocabulary
 from keras_recbert.cli.extensions import import_extensions
 from keras_recbert.cli.files import convert, export
+from keras_recbert.cli.glue import glue
 from keras_recbert.cli.predicting import predict
+from keras_recbert.cli.probing import probe
+from keras_recbert.cli.results import results
 from keras_recbert.cli.speed import benchmark, profile
 from keras_recbert.cli.table import table
 from keras_recbert.cli.training import (
@@ -31,6 +34,7 @@ from keras_recbert.config import (
     PredictConfig,
     PrepareConfig,
     PretrainingConfig,
+    ProbeConfig,
     TableConfig,
 )
 from keras_recbert.core.os_errors import in_words, is_of_tensorflow
@@ -42,7 +46,10 @@ COMMANDS = {
     "prepare": prepare,
     "pretrain": pretrain,
     "table": table,
+    "glue": glue,
+    "results": results,
     "evaluate": evaluate,
+    "probe": probe,
     "export": export,
     "convert": convert,
     "predict": predict,
@@ -58,6 +65,7 @@ CONFIGS = {
     "pretrain": PretrainingConfig,
     "table": TableConfig,
     "predict": PredictConfig,
+    "probe": ProbeConfig,
     "benchmark": BenchmarkConfig,
 }
 
@@ -82,7 +90,7 @@ def main(argv=None):
         with contextlib.suppress(OSError):  # the terminal may be what is gone
             print(
                 "\nrecbert: stopped. The same command resumes a run of finetune, "
-                "pretrain, table or predict --input.",
+                "pretrain, table, probe or predict --input.",
                 file=sys.stderr,
                 flush=True,
             )

@@ -13,30 +13,38 @@ def export(
     fields: tuple[str, ...] | None = None,
     overwrite: bool = False,
 ):
-    """Writes a SavedModel that answers raw strings.
+    """Writes a SavedModel that answers raw strings; of an encoder, that embeds them.
 
     Args:
-        model: A model.keras written by `recbert finetune` or `model.save`, or a preset.
+        model: A model.keras written by `recbert finetune` or `model.save`, a preset, or
+            a BERT of another tool. Of an encoder the SavedModel gives `embeddings`: the
+            mean of the last block's tokens at length 1.
         output: Folder of the SavedModel.
         fields: What an example has: text, or text text_pair; by default what the
             model was trained on.
         overwrite: Replace the folder if it exists.
     """
     loaded = keras_recbert.load(model)
-    if not hasattr(loaded, "export_savedmodel"):
+    if isinstance(loaded, keras_recbert.tasks.Pretrainer):
         raise ValueError(
-            f"{model} holds an encoder without a head for a task, which answers "
-            "nothing. Train one first: recbert finetune --weights."
+            f"{model} holds an encoder with the heads of its pre-training. Take the "
+            f"encoder first: recbert convert {model} FOLDER, then export FOLDER."
         )
+    if fields is None:
+        fields = getattr(loaded, "fields", ("text",))  # an encoder's
     loaded.export_savedmodel(output, fields=fields, overwrite=overwrite)
     from keras_recbert.serving.savedmodel import saved_model_cli_line
 
-    fields = fields or loaded.fields
+    if loaded.preprocessor.text_field is not None:
+        fields = (loaded.preprocessor.text_field,)
+    lists = [name for name in loaded.preprocessor.list_fields if name in fields]
     texts = "'a text' 'another' --pairs" if len(fields) == 2 else "'a sentence'"
+    if lists:
+        texts = "'a text' " * (len(fields) - 1) + "'one' 'two'"
     print(
         f"Wrote {output}. Query it: recbert predict {output} {texts}\n"
         "TensorFlow's saved_model_cli needs the ops of TF Text, so call it as: "
-        f"{saved_model_cli_line(output, fields)}"
+        f"{saved_model_cli_line(output, fields, lists)}"
     )
 
 
@@ -77,7 +85,7 @@ def convert(
             card = {key: read_preset(source).card[key] for key in kept}
     else:
         loaded = keras_recbert.build(model, weights=source)
-    encoder = getattr(loaded, "backbone", loaded)
+    encoder = getattr(loaded, "encoder", loaded)
     if encoder.weights_report is not None:
         print(encoder.weights_report)
     if to == "preset":

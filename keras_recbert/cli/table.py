@@ -1,20 +1,22 @@
 """The command that runs recipes side by side: table."""
 
-import itertools
+import pathlib
 from typing import Annotated
 
+import yaml
 from tyro.conf import arg
 
 from keras_recbert.cli.arguments import given
 from keras_recbert.config import PretrainingConfig, TableConfig, recipe_class
+from keras_recbert.core.folders import new_file
 
 
 def table(config: Annotated[TableConfig, arg(name="")]):
-    """Runs several recipes with several seeds, and writes a table of them.
+    """Runs several recipes, encoders, options and seeds, and writes a table of them.
 
     The recipes are all of `recbert finetune`, or all of `recbert pretrain`. What is
     finished is not run again, and what was stopped is resumed: run the same command
-    again. The table is written anew after each run.
+    again. The table is written anew after each run. What fails is named at the end.
 
     `--recipe FILE` takes these options, too, from a YAML file.
     """
@@ -22,11 +24,12 @@ def table(config: Annotated[TableConfig, arg(name="")]):
 
     own = {
         "pre-training": {
-            "corpus": config.corpus,
-            "validation": config.validation,
-            "test": config.test,
+            name: getattr(config, name) for name in ("corpus", "validation", "test")
         },
-        "fine-tuning": {"data_dir": config.data_dir, "models": config.models},
+        "fine-tuning": {
+            name: getattr(config, name) or None
+            for name in ("data_dir", "models", "tasks", "grid", "tuning_fraction")
+        },
     }
     shared = given(weights=config.weights, precision=config.precision)
     kind = _kind(config.recipes, own)
@@ -46,16 +49,25 @@ def table(config: Annotated[TableConfig, arg(name="")]):
         beside = "results.json"
     if config.background:
         plan(config.recipes, config.seeds, output_dir, **options)
-        arguments = ["table", *config.recipes]
-        for name, value in options.items():
-            arguments += [f"--{name.replace('_', '-')}", *_words(value)]
-        arguments += ["--seeds", *map(str, config.seeds), "--output-dir", output_dir]
-        pid, log = run_in_background(arguments, output_dir)
+        recipe = _write_recipe(config, output_dir)
+        pid, log = run_in_background(["table", "--recipe", str(recipe)], output_dir)
         print(f"Process {pid} is at work; its output goes to {log}. Stop: kill {pid}")
         return
-    written = run(config.recipes, config.seeds, output_dir, **options)
+    written = run(config.recipes, config.seeds, output_dir, jobs=config.jobs, **options)
+    picture = written.with_name("learning_rates.png")
+    beside += f" and {picture.name}" if picture.exists() else ""
     print(f"Wrote {written} and {beside} beside it.")
     print(written.read_text(encoding="utf-8"))
+
+
+def _write_recipe(config, output_dir):
+    """Writes the options of a table as a recipe of it; returns its path."""
+    values = {**vars(config), "output_dir": output_dir, "background": False}
+    recipe = pathlib.Path(output_dir) / "sweep.yaml"
+    recipe.parent.mkdir(parents=True, exist_ok=True)
+    with new_file(recipe) as written:
+        written.write_text(yaml.safe_dump(values, sort_keys=False), encoding="utf-8")
+    return recipe
 
 
 def _kind(recipes, own):
@@ -84,10 +96,3 @@ def _kind(recipes, own):
                 f"{name}={value!r}. Leave --{name.replace('_', '-')} out."
             )
     return kind
-
-
-def _words(value):
-    """The words of a flag."""
-    if isinstance(value, dict):
-        return itertools.chain(*value.items())
-    return value if isinstance(value, list) else [value]

@@ -1,5 +1,6 @@
 """Commands that train and score: quickstart, finetune, pretrain, evaluate."""
 
+import pathlib
 from typing import Annotated
 
 from tyro.conf import Positional, arg
@@ -40,22 +41,19 @@ def finetune(config: Annotated[FineTuningConfig, arg(name="")]):
     for name, score in results["scores"].items():
         print(f"{name.replace('_', ' ')}: {score:.4f}")
     print(
-        f"best epoch {results['best_epoch']} of {len(results['history']['loss'])}, "
+        f"{config.keep_epoch} epoch {results['best_epoch']} of "
+        f"{len(results['history']['loss'])}, "
         f"{results['seconds'] / 60:.1f} minutes of training on "
         f"{results['device']}. Everything is in {config.run_dir()}/ (results.json, "
         f"learning_curve.png, model.keras{', savedmodel/' if config.export else ''}"
-        f"{_files_of_own_data(config, results)})."
+        f"{_reports(config.run_dir())})."
     )
 
 
-def _files_of_own_data(config, results):
-    """What a run on a table of one's own writes beside, as the end of a list."""
-    if config.train is None:
-        return ""
-    is_scored = any(name.startswith("test_") for name in results["scores"])
-    split = "test" if is_scored else "dev"
-    predictions = ", predictions.csv" if config.test is not None else ""
-    return f", report_{split}.md{predictions}"
+def _reports(folder):
+    """What a run wrote on its predictions, as the end of a list."""
+    names = ("report_validation.md", "report_test.md", "predictions.csv")
+    return "".join(f", {n}" for n in names if (pathlib.Path(folder) / n).exists())
 
 
 def pretrain(config: Annotated[PretrainingConfig, arg(name="")]):

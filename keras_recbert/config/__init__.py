@@ -13,6 +13,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         ],
         "fine_tuning": ["FineTuningConfig"],
         "pretraining": ["PretrainingConfig"],
+        "probing": ["ProbeConfig"],
         "recipes": ["read_recipe", "recipe_class", "recipe_values"],
         "run": ["RunConfig"],
     },

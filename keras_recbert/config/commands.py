@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
+from keras_recbert.config.grid import Grid, check_grid
 from keras_recbert.core.lines import MAX_LINE_BYTES
 
 
@@ -106,7 +107,7 @@ class PredictConfig(CommandConfig):
 
 @dataclasses.dataclass
 class TableConfig(CommandConfig):
-    """A table of runs.
+    """A table of runs: of several recipes, encoders, options and seeds.
 
     Args:
         recipes: YAML files, such as configs/recipes/minilm_*.yaml.
@@ -119,9 +120,19 @@ class TableConfig(CommandConfig):
             default what each recipe names.
         models: Of fine-tuning: encoders that each recipe is run with; by default its
             own.
+        tasks: Of fine-tuning: data sets that each recipe is run with; by default its
+            own.
+        grid: Of fine-tuning: values of options that each recipe is run with, such as
+            learning_rate=2e-5,5e-5 epochs=3,4, in all combinations; overrides.NAME=...
+            for an entry of overrides. In YAML a mapping of options to lists.
+        tuning_fraction: Of fine-tuning: choose among the grid by the scores on such a
+            part of the training examples, held out by groups, such as 0.1. Then the
+            chosen options are trained on all of them and scored on the validation set,
+            once, after the last epoch.
         weights: What all start from; by default what each recipe names.
         precision: float32, bfloat16 or auto; by default that of each recipe.
         seeds: Seeds of each recipe.
+        jobs: Runs at a time, each a process with its share of the cores.
         output_dir: Folder of the runs and table.md; by default runs/pretraining or
             runs/finetuning.
         background: Return at once; the output goes to log.txt in the folder.
@@ -133,11 +144,35 @@ class TableConfig(CommandConfig):
     test: dict[str, str] | None = None
     data_dir: str | None = None
     models: list[str] | None = None
+    tasks: list[str] | None = None
+    grid: Grid = dataclasses.field(default_factory=dict)
+    tuning_fraction: float | None = None
     weights: str | None = None
     precision: str | None = None
     seeds: list[int] = dataclasses.field(default_factory=lambda: [0, 1, 2])
+    jobs: int = 1
     output_dir: str | None = None
     background: bool = False
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.jobs < 1:
+            raise ValueError(f"`jobs` must be at least 1. Received: jobs={self.jobs}.")
+        check_grid(self.grid)
+        fraction = self.tuning_fraction
+        if fraction is None:
+            return
+        if not 0 < fraction < 1:
+            raise ValueError(
+                "`tuning_fraction` must be above 0 and below 1. Received: "
+                f"tuning_fraction={fraction}."
+            )
+        if not self.grid:
+            raise ValueError(
+                "`tuning_fraction` chooses among the options of a grid. Received: "
+                f"tuning_fraction={fraction} without grid. Name one, such as --grid "
+                "learning_rate=2e-5,5e-5, or leave tuning_fraction out."
+            )
 
 
 @dataclasses.dataclass

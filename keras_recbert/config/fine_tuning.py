@@ -5,9 +5,13 @@ import math
 
 from keras_recbert.config.own_data import check_own_data, table_name
 from keras_recbert.config.run import STRATEGIES, RunConfig, check
+from keras_recbert.core.checks import check_seed
 
 POOLINGS = ("mean", "first")
 CONCATENATIONS = ("none", "cls", "next_sentence")
+EPOCHS = ("best", "last")
+LONG_TEXTS = ("truncate", "windows")
+WINDOW_POOLINGS = ("mean", "max")
 
 
 @dataclasses.dataclass
@@ -18,13 +22,17 @@ class FineTuningConfig(RunConfig):
         model: Name of the encoder, see `recbert list`.
         task: Data set, one of `recbert list --tasks`; by default sst2. Of a table of
             your own: classifier or regressor, by default what its labels look like; or
-            multilabel_classifier.
+            multilabel_classifier. Of other files of your own: token_classifier or
+            question_answering, by default by the ending of the name.
         data_dir: Folder with the files of the task, its own or the one above.
         tfds: Read the task through TensorFlow Datasets instead (downloads it).
+        submission: Predict the test files of the task, too, and write what its
+            leaderboard takes, such as RTE.tsv of GLUE or BoolQ.jsonl of SuperGLUE.
         train: A table of your own to train on instead of a task: .csv, .tsv, .jsonl
-            (one JSON object a line) or .parquet.
-        validation: A table like it that decides which epoch is kept; by default a part
-            of the training table.
+            (one JSON object a line) or .parquet; or words and tags in columns (.conll,
+            .conllu), or questions in SQuAD's form (.json).
+        validation: A file like it that decides which epoch is kept; by default a part
+            of the training file.
         test: A table like it to predict at the end, and to score if it has labels.
         text_column: Column of the texts, or two columns of pairs; guessed by default.
         label_column: Column of the labels; guessed by default.
@@ -32,8 +40,11 @@ class FineTuningConfig(RunConfig):
             multilabel_classifier; by default |, ; or a comma, the first that is there.
         encoding: Encoding of the tables; by default UTF-8, or Windows-1252 for a file
             that is not UTF-8.
-        validation_fraction: Part of the training table to validate on if there is no
-            validation table; by default 0.1. The same text is never on both sides.
+        validation_fraction: Part of the training examples to validate on; the same text
+            is never on both sides. Of a table of your own, where there is no validation
+            table; by default 0.1. Of a data set, in place of its validation set, which
+            is then read by no score: to choose options by.
+        split_seed: Seed of these splits; by default seed.
         output_dir: Folder for everything the run writes; by default
             runs/TASK-MODEL-seedSEED, of a table runs/FILE-MODEL-seedSEED.
         weights: A pretrained BERT to start from: a folder of Hugging Face, Google's
@@ -44,12 +55,15 @@ class FineTuningConfig(RunConfig):
         lowercase: Lower-case texts and strip accents (an uncased vocabulary); by
             default what the weights say, true without weights.
         epochs: Passes over the training examples.
+        keep_epoch: best, the one with the highest main score on validation; or last, so
+            that the scores reported on a validation set chose nothing.
         early_stopping: Stop after so many epochs without a better main score.
         class_weights: balanced: each class counts the same in the loss, however many
             examples it has. By default each example does.
         batch_size: Examples per step, over all devices.
         learning_rate: Highest learning rate; by default 3e-4 from scratch and from a
-            preset of a pre-training run, 5e-5 from another BERT.
+            preset of a pre-training run; from another BERT 5e-5 at a width of 768, 1e-4
+            at 384, with one over the width up to 3e-4.
         warmup_fraction: Part of all steps in which the learning rate rises.
         weight_decay: Decoupled weight decay, not on biases and LayerNorm.
         dropout: Dropout rate of encoder and head.
@@ -66,8 +80,12 @@ class FineTuningConfig(RunConfig):
         lora_rank: Train adapters of this rank and the head only.
         layerwise_decay: In (0, 1]: what the learning rate is multiplied with once
             for the highest block and once more for each below.
-        max_sequence_length: Word pieces of an example, longer ones are truncated; by
-            default 128, or as many positions as the weights have if that is less.
+        long_texts: What is read of a text that is longer than a row: truncate (its
+            begin, the default) or windows (all of it, in rows that overlap).
+        window_pooling: What joins the windows of a text: mean (the default) or max.
+        max_sequence_length: Word pieces of a row. Longer texts are truncated, or cut
+            into windows, as contexts of questions are. By default 128, of question
+            answering 384, or as many positions as the weights have if that is less.
         precision: float32; bfloat16 (computed in bfloat16, weights kept in float32);
             or auto, the one that suits this machine, whose matrix rate is measured.
             Another machine may choose another, so name one for a run to repeat.
@@ -82,13 +100,15 @@ class FineTuningConfig(RunConfig):
         export: Write a SavedModel of the best epoch into the output folder.
         overwrite: Replace what is in the output folder of a finished run, or of one
             with other options. A stopped run with these options resumes all the same.
-        overrides: Sizes that differ from the model's, such as {num_layers: 2}.
+        overrides: Sizes that differ from the model's, such as {num_layers: 2}, and
+            arguments of the head and the packer of the task, such as {decoder: blstm}.
     """
 
     model: str = "swish_small"
     task: str | None = None
     data_dir: str | None = None
     tfds: bool = False
+    submission: bool = False
     train: str | None = None
     validation: str | None = None
     test: str | None = None
@@ -97,12 +117,14 @@ class FineTuningConfig(RunConfig):
     label_separator: str | None = None
     encoding: str | None = None
     validation_fraction: float | None = None
+    split_seed: int | None = None
     output_dir: str | None = None
     weights: str | None = None
     vocabulary: str | None = None
     vocabulary_size: int = 8000
     lowercase: bool | None = None
     epochs: int = 3
+    keep_epoch: str = "best"
     early_stopping: int | None = None
     class_weights: str | None = None
     batch_size: int = 32
@@ -116,6 +138,8 @@ class FineTuningConfig(RunConfig):
     freeze: int | str | None = None
     lora_rank: int | None = None
     layerwise_decay: float | None = None
+    long_texts: str | None = None
+    window_pooling: str | None = None
     max_sequence_length: int | None = None
     precision: str = "float32"
     gradient_checkpointing: bool = False
@@ -146,6 +170,17 @@ class FineTuningConfig(RunConfig):
         valid = (None, *CONCATENATIONS)
         rule = " or ".join(CONCATENATIONS)
         check(self.concatenate in valid, self, "concatenate", rule)
+        valid = (None, *LONG_TEXTS)
+        check(self.long_texts in valid, self, "long_texts", " or ".join(LONG_TEXTS))
+        valid = (None, *WINDOW_POOLINGS)
+        rule = " or ".join(WINDOW_POOLINGS)
+        check(self.window_pooling in valid, self, "window_pooling", rule)
+        if self.window_pooling is not None and not self.reads_windows():
+            raise ValueError(
+                "`window_pooling` joins the windows of a text. Received: "
+                f"window_pooling={self.window_pooling!r}, without windows. Add "
+                "long_texts: windows (--long-texts windows), or leave it out."
+            )
         freezable = self.freeze in (None, "embeddings", "encoder") or (
             isinstance(self.freeze, int) and self.freeze >= 0
         )
@@ -159,6 +194,13 @@ class FineTuningConfig(RunConfig):
         for name in ("limit", "checkpoint_every", "early_stopping"):
             value = getattr(self, name)
             check(value is None or value >= 1, self, name, "at least 1")
+        check(self.keep_epoch in EPOCHS, self, "keep_epoch", " or ".join(EPOCHS))
+        if self.keep_epoch == "last" and self.early_stopping is not None:
+            raise ValueError(
+                "`early_stopping` chooses the epoch by its score, keep_epoch='last' "
+                f"leaves no choice. Received: early_stopping={self.early_stopping}. "
+                "Leave one out."
+            )
         check(self.strategy in STRATEGIES, self, "strategy", " or ".join(STRATEGIES))
         valid = self.class_weights in (None, "balanced")
         check(valid, self, "class_weights", "balanced")
@@ -167,6 +209,14 @@ class FineTuningConfig(RunConfig):
                 "The examples come from one place. Received: both data_dir="
                 f"{self.data_dir!r} and tfds=True. Leave one out."
             )
+        if self.split_seed is not None:
+            check_seed(self.split_seed, "split_seed")
+        if self.submission and (self.data_dir is None or self.train is not None):
+            raise ValueError(
+                "`submission` is of the test files of a task. Received: "
+                f"submission=True, data_dir={self.data_dir!r}, train={self.train!r}. "
+                "Name their folder: data_dir (--data-dir DIR)."
+            )
         self._check_shared()
         check_own_data(self)
 
@@ -174,6 +224,14 @@ class FineTuningConfig(RunConfig):
         """Folder of the run."""
         task = self.resolved().task if self.train is None else table_name(self.train)
         return self.output_dir or f"runs/{task}-{self.model}-seed{self.seed}"
+
+    def reads_windows(self):
+        """Whether a long text is read in windows."""
+        return self.long_texts == "windows"
+
+    def seed_of_splits(self):
+        """What decides which examples are held out."""
+        return self.seed if self.split_seed is None else self.split_seed
 
     def resolved(self, stopped=None):
         """This run with the default task; that of a table is guessed."""

@@ -1,8 +1,14 @@
-"""Options of a run on a user's own table, checked. Imports no TensorFlow."""
+"""Options of a run on a user's own data, checked. Imports no TensorFlow."""
 
 import pathlib
 
 TASKS = ("classifier", "multilabel_classifier", "regressor")
+# Tasks whose files are no tables, and how the names of these end, or with `.gz`.
+FILE_TASKS = {
+    "token_classifier": (".conll", ".conllu"),
+    "question_answering": (".json",),
+}
+OWN_TASKS = (*TASKS, *FILE_TASKS)
 # What says how a table is read, and is nothing without one.
 TABLE_OPTIONS = (
     "validation",
@@ -11,8 +17,20 @@ TABLE_OPTIONS = (
     "label_column",
     "label_separator",
     "encoding",
-    "validation_fraction",
 )
+
+
+def file_task(config):
+    """The task of a file of one's own that is no table; None for a table.
+
+    Args:
+        config: `keras_recbert.config.FineTuningConfig` with `train`.
+    """
+    if config.task is not None:
+        return config.task if config.task in FILE_TASKS else None
+    name = str(config.train).removesuffix(".gz")
+    endings = FILE_TASKS.items()
+    return next((task for task, ends in endings if name.endswith(ends)), None)
 
 
 def table_name(path):
@@ -29,6 +47,12 @@ def check_own_data(config):
     Raises:
         ValueError: if they do not go together; says what to change.
     """
+    fraction = config.validation_fraction
+    if fraction is not None and not 0 < fraction < 1:
+        raise ValueError(
+            "`validation_fraction` must be above 0 and below 1. Received: "
+            f"validation_fraction={fraction!r}."
+        )
     if config.train is None:
         _check_without_table(config)
         return
@@ -38,13 +62,16 @@ def check_own_data(config):
                 "The examples come from one place. Received: both train="
                 f"{config.train!r} and {name}={getattr(config, name)!r}. Leave one out."
             )
-    if config.task not in (None, *TASKS):
+    if config.task not in (None, *OWN_TASKS):
         raise ValueError(
             "`task` of a table of your own must be classifier, multilabel_classifier "
-            f"or regressor. Received: task={config.task!r}, train={config.train!r}. "
-            "Leave task out to go by the labels, or train out for a data set of "
-            "`recbert list --tasks`."
+            "or regressor; of a file in columns token_classifier, of SQuAD's JSON "
+            f"question_answering. Received: task={config.task!r}, "
+            f"train={config.train!r}. Leave task out to go by the file, or train out "
+            "for a data set of `recbert list --tasks`."
         )
+    if file_task(config) is not None:
+        _check_no_table(config)
     if config.task not in (None, "classifier") and config.class_weights:
         raise ValueError(
             "`class_weights` are for a classifier. Received: class_weights="
@@ -56,23 +83,17 @@ def check_own_data(config):
             f"label_separator={config.label_separator!r}, task={config.task!r}."
         )
     _check_columns(config)
-    fraction = config.validation_fraction
     if fraction is not None and config.validation is not None:
         raise ValueError(
             "There is one set to validate on. Received: both validation="
             f"{config.validation!r} and validation_fraction={fraction}. Leave one out."
-        )
-    if fraction is not None and not 0 < fraction < 1:
-        raise ValueError(
-            "`validation_fraction` must be above 0 and below 1. Received: "
-            f"validation_fraction={fraction!r}."
         )
     _check_encoding(config.encoding)
 
 
 def _check_without_table(config):
     given = [name for name in TABLE_OPTIONS if getattr(config, name) is not None]
-    if config.task in TASKS:
+    if config.task in OWN_TASKS:
         given.append("task")
     if given:
         raise ValueError(
@@ -80,6 +101,18 @@ def _check_without_table(config):
             f"{getattr(config, given[0])!r} without train. Name one: train "
             "(--train FILE)."
         )
+
+
+def _check_no_table(config):
+    """Raises `ValueError` for what says how a table is read."""
+    for name in TABLE_OPTIONS:
+        value = getattr(config, name)
+        if name != "validation" and value is not None:
+            raise ValueError(
+                f"`{name}` is of tables, .csv, .tsv, .jsonl or .parquet. Received: "
+                f"{name}={value!r}, train={config.train!r}, which is read as files of "
+                f"{file_task(config)} are. Leave {name} out."
+            )
 
 
 def _check_columns(config):

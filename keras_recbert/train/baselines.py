@@ -10,28 +10,30 @@ from keras_recbert.core.extras import check_installed
 _WORD = re.compile(r"\w\w")
 
 
-def majority_accuracy(train_labels, dev_labels):
+def majority_accuracy(train_labels, validation_labels):
     """Accuracy of always guessing the commonest training label.
 
     Args:
         train_labels: int array `(num_train,)`.
-        dev_labels: int array `(num_dev,)`.
+        validation_labels: int array `(num_validation,)`.
 
     Returns:
         float in [0, 1].
     """
     commonest = np.bincount(train_labels).argmax()
-    return float(np.mean(np.asarray(dev_labels) == commonest))
+    return float(np.mean(np.asarray(validation_labels) == commonest))
 
 
-def bag_of_words_accuracy(train_texts, train_labels, dev_texts, dev_labels):
+def bag_of_words_accuracy(
+    train_texts, train_labels, validation_texts, validation_labels
+):
     """Accuracy of logistic regression on TF-IDF weights of single words.
 
     Args:
         train_texts: list of str.
         train_labels: int array `(num_train,)`.
-        dev_texts: list of str.
-        dev_labels: int array `(num_dev,)`.
+        validation_texts: list of str.
+        validation_labels: int array `(num_validation,)`.
 
     Returns:
         float in [0, 1].
@@ -39,8 +41,8 @@ def bag_of_words_accuracy(train_texts, train_labels, dev_texts, dev_labels):
     Raises:
         ImportError: if scikit-learn is not installed.
     """
-    predictions = bag_of_words_classes(train_texts, train_labels, dev_texts)
-    return float(np.mean(predictions == np.asarray(dev_labels)))
+    predictions = bag_of_words_classes(train_texts, train_labels, validation_texts)
+    return float(np.mean(predictions == np.asarray(validation_labels)))
 
 
 def bag_of_words_classes(train_texts, train_labels, texts):

@@ -43,15 +43,14 @@ class TrainingClock(keras.callbacks.Callback):
         self._begin = None
 
 
-class DevScores(keras.callbacks.Callback):
-    """Scores the model on every dev split at the end of each epoch.
+class ValidationScores(keras.callbacks.Callback):
+    """Scores the model on every validation split at the end of each epoch.
 
     Adds `<split>_loss` and `<split>_<metric>` to the logs, where the progress bar
     and the callbacks after this one find them.
 
     Args:
-        splits: dict of split name to `(batches, labels)`. The batches may end with
-            rows that have no label.
+        splits: dict of split name to `ValidationSplit`.
         metrics: sequence of metric names.
     """
 
@@ -61,12 +60,9 @@ class DevScores(keras.callbacks.Callback):
         self.metrics = tuple(metrics)
 
     def on_epoch_end(self, epoch, logs=None):
-        for split, (batches, labels) in self.splits.items():
-            logits = self.model.predict(batches, verbose=0)[: len(labels)]
-            logs[f"{split}_loss"] = float(self.model.loss(labels, logits))
-            scores = self.model.head.scores(self.metrics, labels, logits)
-            for name, score in scores.items():
-                logs[f"{split}_{name}"] = score
+        for split, examples in self.splits.items():
+            scores = examples.scores(self.model, self.metrics)
+            logs |= {f"{split}_{name}": score for name, score in scores.items()}
 
 
 class EpochLogs(keras.callbacks.Callback):

@@ -1,15 +1,22 @@
 """Registered tasks and tables of a user: from a recipe to scores."""
 
 from keras_recbert.builder import check_weights, encoder_arguments
+from keras_recbert.config.own_data import file_task
 from keras_recbert.core.extras import check_installed
-from keras_recbert.core.names import check_arguments, nearest
-from keras_recbert.data.task_files import load_splits, load_tfds
+from keras_recbert.core.names import check_arguments
+from keras_recbert.data.task_files import hold_out_of_train, load_splits, load_tfds
+from keras_recbert.data.task_labels import name_labels
 from keras_recbert.data.task_spec import get_task
 from keras_recbert.heads import get_head
 from keras_recbert.models.registry import get_card
+from keras_recbert.tasks.task_models import packer_of, split_arguments
+from keras_recbert.tasks.text_arguments import text_arguments
 from keras_recbert.text.vocabulary import load_vocabulary
 from keras_recbert.train.own_data import check_files, load_own_data
+from keras_recbert.train.own_files import check_own_files, load_own_files
+from keras_recbert.train.registered_data import ValidationReport
 from keras_recbert.train.run import open_run
+from keras_recbert.train.submissions import SubmissionFiles
 from keras_recbert.train.training_run import FINE_TUNING, train
 
 
@@ -37,31 +44,58 @@ def fine_tune(config):
     get_card(config.model)
     check_installed("`recbert finetune`", "train", "sklearn", "scipy", "matplotlib")
     if config.train is not None:
-        check_files(config)
+        check = check_files if file_task(config) is None else check_own_files
+        check(config)
     with open_run(config, FINE_TUNING) as run:
         return _fine_tune(run)
 
 
 def _fine_tune(run):
     config = run.config
-    task = check_task(config.task) if config.train is None else None
-    _check_model(config)
-    if task is None:
-        data = load_own_data(config)
+    if config.train is not None:
+        own_task = file_task(config)
+        _check_model(config, own_task or config.task or "classifier")
+        data = (load_own_data if own_task is None else load_own_files)(config)
         _tell(data.notes)
-        dev = {"dev": data.dev}
+        validation = {"validation": data.validation}
         return train(
             run,
             data.task,
             data.train,
-            dev,
+            validation,
             notes=data.notes,
-            test_examples=data.test,
+            test_examples=None if data.test is None else {"test": data.test},
             finish=data.finish,
         )
-    train_examples, dev_examples, notes = _load(config, task)
+    task = check_task(config.task)
+    _check_model(config, task.head)
+    submission = None
+    if config.submission:
+        submission = SubmissionFiles.read(task, config.data_dir)
+    train_examples, validation_examples, notes = _load(config, task)
     _tell(notes)
-    return train(run, task, train_examples, dev_examples, notes=notes)
+    if task.labels_of_train:
+        task, train_examples, validation_examples = name_labels(
+            task, train_examples, validation_examples
+        )
+    report = ValidationReport.of(task, validation_examples, config.seed)
+
+    def finish(folder, train_examples, predict):
+        if submission is not None:
+            submission.write(folder, predict)
+        if report is None:
+            return {}
+        return report.finish(folder, train_examples, predict)
+
+    return train(
+        run,
+        task,
+        train_examples,
+        validation_examples,
+        notes=notes,
+        test_examples=None if submission is None else submission.examples,
+        finish=finish,
+    )
 
 
 def check_task(task):
@@ -75,34 +109,37 @@ def check_task(task):
 
     Raises:
         UnknownNameError: if task or head is unknown, a `ValueError`.
-        ValueError: if the head does not take the arguments, or lacks a metric.
+        ValueError: if the head does not take the arguments, lacks a metric, or has
+            other numbers of classes than a metric takes.
     """
     task = get_task(task)
     head = get_head(task.head)
     where = f"The head {task.head!r} of task {task.name!r}"
     check_arguments(where, task.head_arguments, head.arguments())
-    valid = dict.fromkeys((*head.metric_names, *head.more_metrics))
-    for name in task.metrics:
-        if name not in valid:
-            raise ValueError(
-                f"{where} has no metric {name!r}. {nearest(name, valid)}Valid: "
-                f"{', '.join(valid)}."
-            )
+    packer = packer_of(task.head)
+    where = f"The packer {packer.__name__} of task {task.name!r}"
+    check_arguments(where, task.packer_arguments, text_arguments(packer))
+    shared = [name for name in task.metrics if name not in task.own_metrics]
+    try:
+        head.check_metrics(shared, task.head_arguments)
+    except ValueError as error:
+        raise ValueError(f"Task {task.name!r}: {error}") from error
     return task
 
 
-def _check_model(config):
+def _check_model(config, head):
     """Raises what is wrong with model, weights and vocabulary, before texts are read.
 
     Raises:
         ValueError, FileNotFoundError: as `fine_tune`.
     """
+    windows = {"long_texts": "windows"} if config.reads_windows() else {}
+    _, sizes = split_arguments(head, {**config.overrides, **windows})
     if config.vocabulary is not None:
         load_vocabulary(config.vocabulary)  # before the examples, which take longer
     if config.weights is None:
-        encoder_arguments(config.model, **config.overrides)  # raises for unknown ones
+        encoder_arguments(config.model, **sizes)  # raises for unknown ones
     else:
-        sizes = dict(config.overrides)
         if config.max_sequence_length is not None:
             sizes["max_sequence_length"] = config.max_sequence_length
         checkpoint = check_weights(config.model, config.weights, **sizes)
@@ -114,16 +151,26 @@ def _check_model(config):
 
 
 def _load(config, task):
-    """Training examples, dev examples and notes of a registered task."""
+    """Training examples, validation examples and notes of a registered task."""
+    seed = config.seed_of_splits()
     if config.tfds:
-        return load_tfds(task)
-    if config.data_dir is not None:
-        return load_splits(task, config.data_dir, seed=config.seed)
-    raise ValueError(
-        "Say where the examples are: data_dir (--data-dir DIR), the folder with the "
-        f"files of {task.name}; tfds (--tfds) to download them; or train (--train "
-        "FILE), a table of your own."
+        train_examples, validation_examples, notes = load_tfds(task)
+    elif config.data_dir is not None:
+        train_examples, validation_examples, notes = load_splits(
+            task, config.data_dir, seed=seed
+        )
+    else:
+        raise ValueError(
+            "Say where the examples are: data_dir (--data-dir DIR), the folder with "
+            f"the files of {task.name}; tfds (--tfds) to download them; or train "
+            "(--train FILE), a table of your own."
+        )
+    if config.validation_fraction is None:
+        return train_examples, validation_examples, notes
+    train_examples, held_out, note = hold_out_of_train(
+        task, train_examples, config.validation_fraction, seed
     )
+    return train_examples, {"validation": held_out}, [*notes, note]
 
 
 def _tell(notes):

@@ -1,58 +1,87 @@
-"""Several fine-tuning recipes, encoders and seeds in one table."""
+"""Several fine-tuning recipes, encoders, options and seeds in one table."""
 
 import dataclasses
 import pathlib
 
-from keras_recbert.config import FineTuningConfig, read_recipe
 from keras_recbert.core.extras import check_installed
 from keras_recbert.core.folders import check_place, locked_folder, new_file
+from keras_recbert.core.json_files import write_json
+from keras_recbert.train.fine_tuning_plan import FINAL, TUNING, plan_rows, runs_of
+from keras_recbert.train.sweep_figure import has_learning_rates, save_sweep_figure
 from keras_recbert.train.table_runs import (
     check_different,
     finished,
     markdown_table,
+    raise_failed,
     read_result,
     refuse_other_options,
     run_each,
     spread,
 )
+from keras_recbert.train.tuning import chosen_rows, tuning_rows
 
-RESULTS = "results.json"
+RESULTS, FIGURE = "results.json", "learning_rates.png"
 # Where things are on one machine; what a table is made of leaves them out.
 PLACES = ("data_dir", "output_dir", "weights", "vocabulary")
 
 
-def finetune_table(recipes, seeds, output_dir, models=None, **options):
-    """Runs each recipe with each encoder and seed; writes `table.md`, `results.json`.
+def finetune_table(recipes, seeds, output_dir, jobs=1, **options):
+    """Runs each recipe with each encoder, options and seed.
 
-    Each run is a process of its own, `recbert finetune`, in the folder
-    `RECIPE-MODEL-seedSEED`. What is finished is not run again, what was stopped is
-    resumed, so the same command may be stopped and run again at any time. What
-    `results.json` lists is finished too, so that file alone carries a table to another
-    machine. The seeds take turns: everything with the first seed, then everything with
-    the second. Both files are written anew after each run.
+    Writes `table.md`, `results.json` and, where learning rates differ, the picture
+    `learning_rates.png`, anew after each run. Each run is a process of
+    its own, `recbert finetune`, in the folder
+    `RECIPE[-TASK][-OPTION=VALUE...]-MODEL-seedSEED`. What is finished is not run again,
+    what was stopped is resumed, so the same command may be stopped and run again at any
+    time. What `results.json` lists is finished too, so that file alone carries a table
+    to another machine. The seeds take turns: everything with the first seed, then
+    everything with the second. A run that fails does not stop the others.
+
+    With `tuning_fraction` the runs of the grid are scored on a part of train; of each
+    recipe and encoder the options of the highest mean main score are then trained on
+    all of train and scored on the validation set. No score on the validation set
+    chooses anything: of all these runs the last epoch counts.
 
     Args:
-        recipes, seeds, output_dir, models, **options: as `plan_fine_tuning_table`.
+        recipes, seeds, output_dir, **options: as `plan_fine_tuning_table`.
+        jobs: int. Processes at a time.
 
     Returns:
         Path of the table.
 
     Raises:
         ValueError, OSError: as `plan_fine_tuning_table`; before anything runs.
-        RuntimeError: if a run fails; says which and where its output is.
+        RuntimeError: at the end, if runs failed; says which, how, and where their
+            output is.
     """
-    configs = plan_fine_tuning_table(recipes, seeds, output_dir, models, **options)
-    folder = pathlib.Path(output_dir)
-    folder.mkdir(parents=True, exist_ok=True)
-    with locked_folder(folder):
-        done = _finished(configs, folder)
-        run_each("finetune", configs, folder, lambda: _report(folder, configs), done)
-        _report(folder, configs)
-    return folder / "table.md"
+    rows = plan_fine_tuning_table(recipes, seeds, output_dir, **options)
+    fraction = options.get("tuning_fraction")
+    table = _Table(pathlib.Path(output_dir), seeds)
+    table.folder.mkdir(parents=True, exist_ok=True)
+    with locked_folder(table.folder):
+        if fraction is None:
+            failed = table.run(rows, jobs)
+        else:
+            failed = table.run(tuning_rows(rows, fraction), jobs)
+            found = table.results()
+            chosen, table.sentences, none = chosen_rows(rows, fraction, seeds, found)
+            failed |= none | table.run(chosen, jobs)
+        table.report()
+    raise_failed(failed)
+    return table.folder / "table.md"
 
 
-def plan_fine_tuning_table(recipes, seeds, output_dir, models=None, **options):
-    """The runs of a table, checked.
+def plan_fine_tuning_table(
+    recipes,
+    seeds,
+    output_dir,
+    models=None,
+    tasks=None,
+    grid=None,
+    tuning_fraction=None,
+    **options,
+):
+    """The rows of a table, checked.
 
     Args:
         recipes: paths of YAML files with the fields of `FineTuningConfig`.
@@ -60,77 +89,101 @@ def plan_fine_tuning_table(recipes, seeds, output_dir, models=None, **options):
         output_dir: folder.
         models: names of encoders that all recipes are run with; by default each
             recipe's own.
+        tasks: names of tasks that all recipes are run with; by default each recipe's
+            own.
+        grid: dict of an option of `FineTuningConfig`, or of `overrides.NAME`, to a list
+            of values; all combinations are run.
+        tuning_fraction: share of the training examples to choose among the grid by;
+            None to score all of it on the validation set.
         **options: fields of `FineTuningConfig` that all runs share, such as `data_dir`,
             `weights` and `precision`. Nothing is exported.
 
     Returns:
-        dict of `RECIPE-MODEL-seedSEED` to `FineTuningConfig`, in the order of the
-        runs.
+        list of `Row`, before any stage of tuning; their runs are checked.
 
     Raises:
         ValueError: if a recipe is wrong, two have one name, a seed or an encoder comes
             twice, or a run that is there was made with other options.
         OSError: if the folder cannot be written, or something cannot be read.
     """
-    check_installed("`recbert table`", "train", "sklearn")
-    recipes = [pathlib.Path(recipe) for recipe in recipes]
-    check_different(recipes=[recipe.stem for recipe in recipes], seeds=seeds)
-    if models is not None:
-        check_different(models=models)
+    check_installed("`recbert table`", "train", "sklearn", "matplotlib")
+    check_different(seeds=seeds)
     check_place(output_dir)
-    folder = pathlib.Path(output_dir)
-    configs = {}
-    for seed in seeds:
-        for recipe in recipes:
-            config = read_recipe(recipe, FineTuningConfig)
-            for model in models or [config.model]:
-                run = f"{recipe.stem}-{model}-seed{seed}"
-                configs[run] = dataclasses.replace(
-                    config,
-                    model=model,
-                    seed=seed,
-                    output_dir=str(folder / run),
-                    export=False,
-                    **options,
-                )
-    for run, config in configs.items():
-        if not (config.data_dir or config.tfds or config.train):
-            raise ValueError(
-                f"{run}: say where the examples are: data_dir (--data-dir DIR), a "
-                "folder with GLUE's official TSV files; or train in the recipe, a "
-                "table of your own."
-            )
-    _finished(configs, folder)
-    return configs
+    rows = plan_rows(recipes, models, tasks, grid, **options)
+    table = _Table(pathlib.Path(output_dir), seeds)
+    if tuning_fraction is None:
+        table.add(rows)
+    else:
+        table.add(tuning_rows(rows, tuning_fraction))
+        for row in rows:
+            row.at_stage(FINAL)  # raises for options that do not go together
+    table.results()
+    return rows
 
 
-def _finished(configs, folder):
-    """dict of the name of a run to its results, of `results.json` and the folders."""
-    found = {}
-    if (folder / RESULTS).is_file():
-        found = {one["run"]: one for one in read_result(folder / RESULTS)}
-        for run in (run for run in configs if run in found):
-            own = dataclasses.asdict(configs[run]) | found[run]["config"]
-            changed = configs[run].changes(own)
-            if changed:
-                refuse_other_options(f"{folder / RESULTS}: {run}", changed)
-    for run, results in finished(configs, folder).items():
-        config = {k: v for k, v in results["config"].items() if k not in PLACES}
-        found[run] = {"run": run, **results, "config": config}
-    return found
+class _Table:
+    """The runs of a table, and what is written of them.
 
+    Args:
+        folder: path.
+        seeds: list of int.
+    """
 
-def _report(folder, configs):
-    from keras_recbert.core.json_files import write_json
+    def __init__(self, folder, seeds):
+        self.folder, self.seeds = folder, seeds
+        self.configs, self.rows, self.sentences = {}, {}, []
 
-    results = list(_finished(configs, folder).values())
-    write_json(folder / RESULTS, results)
-    with new_file(folder / "table.md") as written:
-        written.write_text(make_fine_tuning_table(results), encoding="utf-8")
+    def add(self, rows):
+        """Adds the runs of rows; returns their configs by name."""
+        configs, row_of = runs_of(rows, self.seeds, self.folder)
+        self.configs |= configs
+        self.rows |= row_of
+        return configs
+
+    def run(self, rows, jobs):
+        """Runs what is not finished; returns what failed, see `run_each`."""
+        configs, done = self.add(rows), self.results()
+        failed = run_each("finetune", configs, self.folder, self.report, done, jobs)
+        self.report()
+        return failed
+
+    def results(self):
+        """dict of the name of a run to its results, of `results.json` and the folders.
+
+        Raises:
+            ValueError: if a file is damaged, or a run was made with other options.
+        """
+        found, path = {}, self.folder / RESULTS
+        if path.is_file():
+            found = {one["run"]: one for one in read_result(path)}
+            for run in (run for run in self.configs if run in found):
+                own = dataclasses.asdict(self.configs[run]) | found[run]["config"]
+                changed = self.configs[run].changes(own)
+                if changed:
+                    refuse_other_options(f"{path}: {run}", changed)
+        for run, results in finished(self.configs, self.folder).items():
+            config = {k: v for k, v in results["config"].items() if k not in PLACES}
+            facts = self.rows[run].facts()
+            found[run] = {"run": run, **facts, **results, "config": config}
+        return found
+
+    def report(self):
+        """Writes `results.json`, `table.md` and, of several, `learning_rates.png`."""
+        results = list(self.results().values())
+        write_json(self.folder / RESULTS, results)
+        text = make_fine_tuning_table(results)
+        if self.sentences:
+            text += "\n" + "".join(f"- {one}\n" for one in self.sentences)
+        if has_learning_rates(results):
+            save_sweep_figure(self.folder / FIGURE, results)
+        with new_file(self.folder / "table.md") as written:
+            written.write_text(text, encoding="utf-8")
 
 
 def make_fine_tuning_table(results):
-    """A Markdown table: a row a recipe and encoder, mean and range over its seeds.
+    """Markdown: a row a recipe, options and encoder, mean and range over its seeds.
+
+    Scores on a part of train that options were chosen by stand in a table of their own.
 
     Args:
         results: list of the dicts in `results.json`.
@@ -138,12 +191,24 @@ def make_fine_tuning_table(results):
     Returns:
         str.
     """
+    tuning = [one for one in results if one.get("stage") == TUNING]
+    others = [one for one in results if one.get("stage") != TUNING]
+    texts = [_table(others, "validation")] if others or not tuning else []
+    if tuning:
+        texts.append(
+            "To choose options by, on a part of train that these runs did not learn "
+            "from:\n\n" + _table(tuning, "held-out")
+        )
+    return "\n".join(texts)
+
+
+def _table(results, split):
     runs = {}
     for one in results:
         recipe = one["run"].removesuffix(f"-{one['model']}-seed{one['config']['seed']}")
         runs.setdefault((recipe, one["model"]), []).append(one)
-    header = "recipe, encoder, parameters, training examples, dev examples, epochs"
-    rows = [[*header.split(", "), "dev scores in percent", "seeds"]]
+    header = f"recipe, encoder, parameters, training examples, {split} examples, epochs"
+    rows = [[*header.split(", "), f"{split} scores in percent", "seeds"]]
     for (recipe, model), found in sorted(runs.items(), key=lambda item: item[0][0]):
         first = found[0]
         rows.append(
@@ -152,7 +217,9 @@ def make_fine_tuning_table(results):
                 f"`{model}`",
                 f"{first['num_parameters']:,}",
                 f"{first['train_examples']:,}",
-                ", ".join(f"{count:,}" for count in first["dev_examples"].values()),
+                ", ".join(
+                    f"{count:,}" for count in first["validation_examples"].values()
+                ),
                 str(first["config"]["epochs"]),
                 "; ".join(
                     f"{name.replace('_', ' ')} {spread(values, 1)}"
@@ -165,13 +232,13 @@ def make_fine_tuning_table(results):
 
 
 def percentages(runs):
-    """dict of the name of a dev score, without "dev_", to its values in percent.
+    """Values in percent of each validation score, by name without "validation_".
 
     Args:
         runs: list of the dicts in `results.json`, one a seed.
     """
     return {
-        name.removeprefix("dev_"): [100 * one["scores"][name] for one in runs]
+        name.removeprefix("validation_"): [100 * one["scores"][name] for one in runs]
         for name in runs[0]["scores"]
         if not name.endswith("loss")
     }

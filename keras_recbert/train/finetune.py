@@ -35,7 +35,7 @@ def finetune(**options):
     >>> model, results = keras_recbert.finetune(
     ...     train="reviews.csv", text_column="review", label_column="stars"
     ... )
-    >>> results["scores"]["dev_accuracy"]
+    >>> results["scores"]["validation_accuracy"]
     """
     values = {
         name: os.fspath(value) if isinstance(value, os.PathLike) else value

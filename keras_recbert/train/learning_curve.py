@@ -6,7 +6,7 @@ from keras_recbert.train.curve_axes import fit_axes
 
 
 def save_learning_curve(path, training_loss, history, main_metric, title):
-    """Draws training and dev loss, and the dev scores, over the steps of a run.
+    """Draws training loss, validation loss and validation scores over the steps.
 
     Args:
         path: str or path of the PNG; written under a temporary name, then renamed.
@@ -33,7 +33,7 @@ def save_learning_curve(path, training_loss, history, main_metric, title):
         if name.endswith("_loss"):
             split = name.removesuffix("_loss")
             losses.plot(ends[: len(values)], values, marker="o", label=split)
-        elif name.partition("_")[0] == "dev":
+        elif name.partition("_")[0] == "validation":
             scores.plot(
                 ends[: len(values)],
                 [100 * value for value in values],
@@ -41,7 +41,7 @@ def save_learning_curve(path, training_loss, history, main_metric, title):
                 linewidth=2.5 if name == main_metric else 1,
                 label=name.replace("_", " "),
             )
-    for axis, label in ((losses, "loss"), (scores, "dev score, %")):
+    for axis, label in ((losses, "loss"), (scores, "validation score, %")):
         axis.set(xlabel="step", ylabel=label)
         fit_axes(axis)
         axis.grid(alpha=0.3)

@@ -1,12 +1,10 @@
 """A user's own table: from files to examples, and from logits to predictions."""
 
-import csv
 from dataclasses import dataclass
 
 import numpy as np
 
 from keras_recbert.config.own_data import table_name
-from keras_recbert.core.folders import new_file
 from keras_recbert.data.columns import check_column, choose_columns
 from keras_recbert.data.examples import Examples
 from keras_recbert.data.split import group_fields, same_text, split_by_label
@@ -14,12 +12,15 @@ from keras_recbert.data.tables import Table, check_table, read_table
 from keras_recbert.data.task_spec import TaskSpec
 from keras_recbert.train.multilabel_report import write_multilabel_report
 from keras_recbert.train.own_labels import METRICS, OwnLabels
+from keras_recbert.train.predictions import (
+    ADDED_COLUMNS,
+    ID_COLUMN,
+    write_predictions,
+)
 from keras_recbert.train.report import write_report
 
 FIELDS = ("text", "text_pair")
-ID_COLUMN = "id"
 VALIDATION_FRACTION = 0.1
-ADDED_COLUMNS = ("prediction", "score")
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +29,7 @@ class OwnData:
 
     Args:
         task: `TaskSpec` of the tables.
-        train, dev: `Examples`.
+        train, validation: `Examples`.
         test: `Examples`, without targets if the table has none; None without a table.
         test_table: the `Table` of `test`, or None.
         notes: list of sentences for the user.
@@ -38,7 +39,7 @@ class OwnData:
 
     task: TaskSpec
     train: Examples
-    dev: Examples
+    validation: Examples
     test: Examples | None
     test_table: Table | None
     notes: list[str]
@@ -59,7 +60,7 @@ class OwnData:
         Returns:
             dict of scores, such as `test_accuracy`.
         """
-        split, examples, logits = "dev", self.dev, None
+        split, examples, logits = "validation", self.validation, None
         if self.test is not None:
             logits = predict(self.test)
             write_predictions(
@@ -72,8 +73,8 @@ class OwnData:
             )
             if self.test.targets is not None:
                 split, examples = "test", self.test
-        if split == "dev":
-            logits = predict(self.dev)
+        if split == "validation":
+            logits = predict(self.validation)
         names = self.task.label_names
         if self.separator is not None:
             return write_multilabel_report(folder, split, examples, logits, names)
@@ -119,13 +120,13 @@ def load_own_data(config):
     train = reader.examples(table)
     notes += _note_empty(table, train)
     if config.validation is None:
-        train, dev, more = _split(table, train, config)
+        train, validation, more = _split(table, train, config)
     else:
-        _, dev, more = reader.read_table(config.validation)
-        more += _note_known(config.validation, train, dev)
-    notes += [*more, *_note_missing(task, dev)]
+        _, validation, more = reader.read_table(config.validation)
+        more += _note_known(config.validation, train, validation)
+    notes += [*more, *_note_missing(task, validation)]
     if labels.names is None:
-        _check_scores(config.validation or table.path, label, dev)
+        _check_scores(config.validation or table.path, label, validation)
     test_table = test = None
     if config.test is not None:
         test_table, test, more = reader.read_table(config.test, is_labelled=False)
@@ -133,17 +134,23 @@ def load_own_data(config):
         notes += [*more, *_note_known(config.test, train, test)]
         if test.targets is None:
             notes.append(f"{config.test}: no column {label!r}, so no scores on it.")
-    notes.append(_sizes(train, dev, test))
+    notes.append(_sizes(train, validation, test))
     if task.scales_labels:
         notes.append("Losses are of labels with mean 0 and standard deviation 1.")
     separator = labels.separator
-    return OwnData(task, train, dev, test, test_table, notes, config.seed, separator)
+    return OwnData(
+        task, train, validation, test, test_table, notes, config.seed, separator
+    )
 
 
 def _task_spec(config, reader):
     """The task spec of a user's tables."""
     labels = reader.labels
-    files = {"train": config.train, "dev": config.validation, "test": config.test}
+    files = {
+        "train": config.train,
+        "validation": config.validation,
+        "test": config.test,
+    }
     return TaskSpec(
         name=table_name(config.train),
         fields=FIELDS[: len(reader.texts)],
@@ -197,6 +204,7 @@ class _Reader:
 def _split(table, examples, config):
     """Training and validation examples of one table, and notes."""
     fraction, notes = config.validation_fraction or VALIDATION_FRACTION, []
+    seed = config.seed_of_splits()
     groups = group_fields(examples.fields)
     if len(examples.fields) == 2:
         largest = max(np.unique(groups, return_counts=True)[1])
@@ -206,18 +214,18 @@ def _split(table, examples, config):
                 f"{table.path}: second texts recur in most pairs, so the split keeps "
                 "first texts apart, and not second ones."
             )
-    train, dev = split_by_label(examples, fraction, config.seed, groups)
+    train, validation = split_by_label(examples, fraction, seed, groups)
     is_class = examples.targets["label"].dtype.kind == "i"
     by_label = ", of each label alike" if is_class else ""
     notes.append(
         f"{table.path}: {fraction:.0%} held out to validate on{by_label}, no text on "
-        f"both sides (seed {config.seed})."
+        f"both sides (seed {seed})."
     )
-    return train, dev, notes
+    return train, validation, notes
 
 
-def _sizes(train, dev, test):
-    sizes = f"{len(train):,} rows to train on, {len(dev):,} to validate on"
+def _sizes(train, validation, test):
+    sizes = f"{len(train):,} rows to train on, {len(validation):,} to validate on"
     return f"{sizes}, {len(test):,} to test on." if test is not None else f"{sizes}."
 
 
@@ -266,9 +274,9 @@ def _keys(examples):
     return zip(*(map(same_text, column) for column in columns), strict=True)
 
 
-def _note_missing(task, dev):
+def _note_missing(task, validation):
     """Sentences on labels that the validation examples lack."""
-    names, labels = task.label_names or (), dev.targets["label"]
+    names, labels = task.label_names or (), validation.targets["label"]
     if labels.ndim == 2:
         missing = [n for n, has in zip(names, labels.T, strict=True) if not has.any()]
     else:
@@ -277,42 +285,3 @@ def _note_missing(task, dev):
         return []
     shown = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
     return [f"No validation example has the label {shown}."]
-
-
-def write_predictions(path, table, ids, logits, label_names, separator=None):
-    """Writes the columns of a table with `prediction` and `score`, and with `id`.
-
-    The score is the probability of the prediction; of a regressor the same number; of
-    several labels the probability of the decision that was least sure.
-
-    Args:
-        path: path of a CSV in UTF-8; written whole, then renamed.
-        table: `Table`.
-        ids: list of str, a column `id` if the table has none.
-        logits: float array `(num_rows, num_classes)`, or `(num_rows,)` of a regressor.
-        label_names: tuple of the names of classes, or None for a regressor.
-        separator: str between the labels of a multilabel classifier, or None.
-    """
-    from scipy.special import expit, softmax
-
-    predictions = scores = logits
-    if separator is not None:
-        predictions = [
-            separator.join(np.array(label_names, object)[row >= 0]) for row in logits
-        ]
-        scores = expit(np.abs(logits)).min(axis=1)
-    elif label_names is not None:
-        predictions = np.array(label_names, object)[logits.argmax(axis=1)]
-        scores = softmax(logits, axis=1).max(axis=1)
-    frame = table.frame.assign(prediction=predictions, score=scores)
-    if ID_COLUMN not in frame:
-        frame.insert(0, ID_COLUMN, ids)
-    with new_file(path) as written:
-        frame.to_csv(
-            written,
-            index=False,
-            lineterminator="\n",
-            encoding="utf-8",
-            # Every text in quotes: Python 3.11 puts none around a lone carriage return.
-            quoting=csv.QUOTE_NONNUMERIC,
-        )

@@ -91,8 +91,8 @@ def _pretrain(run):
         model = build_pretrainer(config, corpus, objectives, run.precision)
         _check_memory(model, config, strategy)
         model.compile_for_pretraining(pretraining_optimizer(config))
-    if model.backbone.weights_report is not None:
-        print(model.backbone.weights_report, flush=True)
+    if model.encoder.weights_report is not None:
+        print(model.encoder.weights_report, flush=True)
     with run.begin(model, freezing=NOT_FROZEN) as state:
         if state["freezing"]["frozen_at"] is not None:
             model.freeze_next_sentence()
@@ -145,7 +145,7 @@ def _results(run, model, phases, scores, state):
     return run.results(
         state,
         objectives=config.objectives,
-        num_parameters=model.backbone.count_params(),
+        num_parameters=model.encoder.count_params(),
         num_pretrainer_parameters=model.count_params(),
         scores=scores,
         examples_per_epoch=phases[0][0].num_examples,
@@ -158,7 +158,7 @@ def _results(run, model, phases, scores, state):
 def _write(run, model, results):
     """Writes what comes after training, each file or folder whole or not at all."""
     config = run.config
-    run.write_model(model, results, KEPT, str(config.corpus), model.backbone)
+    run.write_model(model, results, KEPT, str(config.corpus), model.encoder)
     save_pretraining_curves(
         run.folder / "pretraining_curves.png",
         {config.model: [results["history"]]},
@@ -187,7 +187,7 @@ def build_pretrainer(config, corpus, objectives, precision):
         dtype=precision.policy,
         **overrides,
     )
-    positions = model.backbone.config["max_sequence_length"]
+    positions = model.encoder.config["max_sequence_length"]
     if positions < longest:
         raise ValueError(
             "Examples are longer than the table of positions. Received: "

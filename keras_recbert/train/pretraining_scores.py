@@ -61,7 +61,7 @@ def score_pretrained(
             f"{path} has no heads of pre-training objectives. Name the model.keras of "
             "`recbert pretrain`; `recbert finetune` scores what it trains."
         )
-    positions = model.backbone.config["max_sequence_length"]
+    positions = model.encoder.config["max_sequence_length"]
     length = positions if sequence_length is None else sequence_length
     if length > positions:
         raise ValueError(

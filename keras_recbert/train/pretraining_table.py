@@ -1,6 +1,7 @@
 """Several pre-training recipes, several seeds each, in one table and one picture."""
 
 import dataclasses
+import functools
 import hashlib
 import pathlib
 import statistics
@@ -18,6 +19,7 @@ from keras_recbert.train.table_runs import (
     check_different,
     finished,
     markdown_table,
+    raise_failed,
     read_result,
     refuse_other_options,
     run_each,
@@ -25,7 +27,7 @@ from keras_recbert.train.table_runs import (
 )
 
 
-def pretrain_table(recipes, seeds, output_dir, test=None, **options):
+def pretrain_table(recipes, seeds, output_dir, test=None, jobs=1, **options):
     """Runs each recipe with each seed, and writes `table.md` and `curves.png`.
 
     Each run is a process of its own, `recbert pretrain`, in the folder
@@ -37,25 +39,30 @@ def pretrain_table(recipes, seeds, output_dir, test=None, **options):
 
     Args:
         recipes, seeds, output_dir, test, **options: as `plan_table`.
+        jobs: int. Processes at a time.
 
     Returns:
         Path of the table.
 
     Raises:
         ValueError, OSError: as `plan_table`; before anything runs.
-        RuntimeError: if a run fails; says which and where its output is.
+        RuntimeError: at the end, if runs failed; says which, how, and where their
+            output is.
     """
     configs = plan_table(recipes, seeds, output_dir, test, **options)
     folder, test = pathlib.Path(output_dir), test or {}
     folder.mkdir(parents=True, exist_ok=True)
     with locked_folder(folder):
-        run_each("pretrain", configs, folder, lambda: _report(folder, configs, test))
+        report = functools.partial(_report, folder, configs, test)
+        failed = run_each("pretrain", configs, folder, report, jobs=jobs)
         for number, run in enumerate(configs if test else (), start=1):
-            if _test_scores(folder / run, test) is None:
+            if run not in failed and _test_scores(folder / run, test) is None:
                 names = ", ".join(test)
                 print(f"[{number}/{len(configs)}] {run}, scored on {names}", flush=True)
                 _score(folder / run, test)
-        _report(folder, configs, test)
+        if len(failed) < len(configs):
+            report()
+    raise_failed(failed)
     return folder / "table.md"
 
 

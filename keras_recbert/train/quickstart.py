@@ -67,7 +67,7 @@ def quickstart(model, questions, output_dir, seed):
         baselines, results = _train(run)
 
     _step("Accuracy on the held-out packages and topics")
-    scores = {**baselines, model: results["scores"]["dev_accuracy"]}
+    scores = {**baselines, model: results["scores"]["validation_accuracy"]}
     for name, score in scores.items():
         print(f"{name:>20} {100 * score:5.1f} %  {'#' * round(40 * score)}")
 
@@ -97,14 +97,17 @@ def _train(run):
     packages = docs.held_out["packages"]
     print(
         f"{len(docs.train.texts):,} sentences to learn from, "
-        f"{len(docs.dev.texts):,} held out ({len(packages)} whole packages, such as "
-        f"{', '.join(packages[:3])}, and {len(docs.held_out['topics'])} topics of the "
-        f"reference manual).\nThe task: what does a sentence document: {names}?"
+        f"{len(docs.validation.texts):,} held out ({len(packages)} whole packages, "
+        f"such as {', '.join(packages[:3])}, and {len(docs.held_out['topics'])} topics "
+        f"of the reference manual).\nThe task: what does a sentence document: {names}?"
     )
     baselines = {
-        "majority": majority_accuracy(docs.train.labels, docs.dev.labels),
+        "majority": majority_accuracy(docs.train.labels, docs.validation.labels),
         "bag of words": bag_of_words_accuracy(
-            docs.train.texts, docs.train.labels, docs.dev.texts, docs.dev.labels
+            docs.train.texts,
+            docs.train.labels,
+            docs.validation.texts,
+            docs.validation.labels,
         ),
     }
 
@@ -119,7 +122,11 @@ def _train(run):
         run,
         task,
         Examples({"text": docs.train.texts}, {"label": docs.train.labels}),
-        {"dev": Examples({"text": docs.dev.texts}, {"label": docs.dev.labels})},
+        {
+            "validation": Examples(
+                {"text": docs.validation.texts}, {"label": docs.validation.labels}
+            )
+        },
         corpus=docs.corpus,
     )
     return baselines, results

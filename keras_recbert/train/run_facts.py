@@ -1,12 +1,12 @@
 """Names versions and devices for the results of a run, and writes them as JSON."""
 
-import os
 import platform
 
 import keras
 import tensorflow as tf
 
 import keras_recbert
+from keras_recbert.core.machine import num_cores
 
 
 def versions():
@@ -25,13 +25,5 @@ def device_name():
     if gpus:
         details = tf.config.experimental.get_device_details(gpus[0])
         return f"{len(gpus)} x {details.get('device_name', 'GPU')}"
-    cpus = tf.config.threading.get_intra_op_parallelism_threads() or _num_cpus()
+    cpus = tf.config.threading.get_intra_op_parallelism_threads() or num_cores()
     return f"CPU, {cpus} cores, {platform.machine()}"
-
-
-def _num_cpus():
-    return (
-        len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count()
-    )

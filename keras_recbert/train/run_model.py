@@ -9,15 +9,13 @@ from keras_recbert.convert.open_checkpoint import open_checkpoint
 from keras_recbert.models.memory_estimate import check_step
 from keras_recbert.text.vocabulary import learn_vocabulary, load_vocabulary
 
-MAX_SEQUENCE_LENGTH = 128  # word pieces of an example, by default
-
 
 def build_model(config, task, vocabulary, precision):
     """The model of a run, untrained."""
     arguments = {
         "weights": config.weights,
         "vocabulary": vocabulary,
-        "max_sequence_length": row_length(config),
+        "max_sequence_length": row_length(config, task),
         "dropout": config.dropout,
         "pooling": config.pooling,
         "layer": config.layer,
@@ -34,25 +32,31 @@ def build_model(config, task, vocabulary, precision):
         arguments["learning_rate"] = config.learning_rate
     if config.lowercase is not None:
         arguments["lowercase"] = config.lowercase
-    return keras_recbert.build(
-        config.model, task=task.head, **task.head_arguments, **arguments
-    )
+    if config.window_pooling is not None:
+        arguments["window_pooling"] = config.window_pooling
+    packer_arguments = dict(task.packer_arguments)
+    if config.reads_windows():
+        arguments["long_texts"] = "windows"
+        packer_arguments.pop("truncation", None)  # windows leave nothing out
+    arguments = {**task.head_arguments, **packer_arguments, **arguments}
+    return keras_recbert.build(config.model, task=task.head, **arguments)
 
 
-def row_length(config):
-    """Word pieces of an example: those of the config, or what the weights allow."""
+def row_length(config, task):
+    """Word pieces of a row: those of config or task, or what the weights allow."""
     if config.max_sequence_length is not None:
         return config.max_sequence_length
+    length = task.max_sequence_length
     if config.weights is None:
-        return MAX_SEQUENCE_LENGTH
+        return length
     positions = open_checkpoint(config.weights).sizes["max_sequence_length"]
-    if positions < MAX_SEQUENCE_LENGTH:
+    if positions < length:
         print(
-            f"Texts are truncated to {positions} word pieces: {config.weights} has no "
-            "more positions.",
+            f"Rows have {positions} word pieces: {config.weights} has no more "
+            "positions.",
             flush=True,
         )
-    return min(positions, MAX_SEQUENCE_LENGTH)
+    return min(positions, length)
 
 
 def run_vocabulary(config, texts):
@@ -67,21 +71,26 @@ def run_vocabulary(config, texts):
     )
 
 
-def check_memory(model, lengths, num_examples, batch_size, strategy):
+def check_memory(model, batches, batch_size, strategy):
     """Raises `ValueError` if a step cannot fit in memory, before anything is written.
 
     Args:
         model: the model of the run.
-        lengths: tuple of int, of the rows of each batch, in ascending order.
-        num_examples, batch_size: int. Rows of all batches, and of all but the last.
+        batches: `keras_recbert.tasks.text_batches.BucketedBatches`.
+        batch_size: int. Examples of each batch but the last.
         strategy: `tf.distribute.Strategy`; each device has its share of the rows.
     """
-    last = num_examples - batch_size * (len(lengths) - 1)
+    lengths = batches.lengths
+    last = batches.num_rows - batch_size * (len(lengths) - 1)
     rows = [batch_size] * (len(lengths) - 1) + [last]
     tokens, length = max(
         (n * length, length) for n, length in zip(rows, lengths, strict=True)
     )
     tokens /= strategy.num_replicas_in_sync
+    if model.long_texts == "windows":
+        # The longest rows are those of several windows: a batch of them has at least
+        # the mean number.
+        tokens *= batches.rows_per_example
     check_step(model, tokens, tokens * length)
 
 
@@ -89,7 +98,8 @@ def class_weights(config, task, labels):
     """Weight of each class in the loss, by id; None for one weight."""
     if config.class_weights is None:
         return None
-    if task.label_names is None or np.ndim(labels) != 1:
+    is_label = task.targets == ("label",) and task.label_names is not None
+    if not is_label or np.ndim(labels) != 1:
         raise ValueError(
             "`class_weights` are for a classifier. Received: class_weights="
             f"{config.class_weights!r} for {task.name}, whose head is {task.head!r}."

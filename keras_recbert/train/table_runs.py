@@ -1,14 +1,25 @@
 """The runs of a table: a process each, finished ones kept, stopped ones resumed."""
 
+import contextlib
 import dataclasses
+import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
+import time
 
 import yaml
+from tqdm import tqdm
 
+from keras_recbert.core.folders import new_file
 from keras_recbert.core.json_files import read_json
+from keras_recbert.core.machine import num_cores
+
+RECBERT = (sys.executable, "-m", "keras_recbert.cli")
+POLL_SECONDS = 0.2
+STOP_SECONDS = 30.0  # for a last step and the lock of a folder
 
 
 def check_different(**lists):
@@ -20,44 +31,126 @@ def check_different(**lists):
             raise ValueError(f"`{name}` must differ. Received: {values}.")
 
 
-def run_each(command, configs, folder, report, done=()):
-    """Runs what is not finished, in order.
+def run_each(command, configs, folder, report, done=(), jobs=1):
+    """Runs what is not finished, in order. A run that fails does not stop the others.
 
     Args:
         command: "finetune" or "pretrain".
         configs: dict of the name of a run, a folder below `folder`, to its config.
         folder: path.
-        report: function without arguments, called after each run.
+        report: function without arguments, called after each run that went well.
         done: names of runs that are finished, though their folder is not here.
+        jobs: int. Processes at a time, which share the cores of this machine.
 
-    Raises:
-        RuntimeError: if a run fails; says which and where its output is.
+    Returns:
+        dict of the name of each run that failed to a sentence of how.
     """
-    for number, (run, config) in enumerate(configs.items(), start=1):
-        if run not in done and not (folder / run / "results.json").is_file():
-            print(f"[{number}/{len(configs)}] {run}", flush=True)
-            _run(command, config, folder / run)
-            report()
+    numbers = {run: number for number, run in enumerate(configs, start=1)}
+    waiting = [
+        run
+        for run in configs
+        if run not in done and not (folder / run / "results.json").is_file()
+    ]
+    running, failed = {}, {}
+    num_done = len(configs) - len(waiting)
+    try:
+        with tqdm(
+            total=len(configs), initial=num_done, unit=" runs", disable=None
+        ) as progress:
+            while waiting or running:
+                while waiting and len(running) < jobs:
+                    run = waiting.pop(0)
+                    progress.write(f"[{numbers[run]}/{len(configs)}] {run}")
+                    sys.stdout.flush()
+                    running[run] = _Process(command, configs[run], folder / run, jobs)
+                for run in [run for run in running if running[run].has_ended()]:
+                    problem = running.pop(run).problem()
+                    if problem is None:
+                        report()
+                    else:
+                        failed[run] = problem
+                        progress.write(f"{run} {problem}", file=sys.stderr)
+                    progress.update()
+                time.sleep(POLL_SECONDS)
+    finally:
+        for process in running.values():
+            process.terminate()
+        for process in running.values():
+            process.wait()
+    return failed
 
 
-def _run(command, config, run):
-    recipe = run.with_name(f"{run.name}.yaml")
-    recipe.write_text(yaml.safe_dump(dataclasses.asdict(config)), encoding="utf-8")
-    log = run.with_name(f"{run.name}.log")
-    with log.open("a", encoding="utf-8") as output:
-        code = subprocess.run(
-            [sys.executable, "-m", "keras_recbert.cli", command]
-            + ["--recipe", str(recipe)],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            check=False,
-        ).returncode
-    if code:
-        last = log.read_text(encoding="utf-8", errors="replace").splitlines()[-3:]
+def raise_failed(failed):
+    """Raises `RuntimeError` that names all runs that failed; nothing where none did.
+
+    Args:
+        failed: dict that `run_each` gave.
+    """
+    if failed:
+        lines = "\n".join(f"{run} {problem}" for run, problem in failed.items())
+        count = "1 run" if len(failed) == 1 else f"{len(failed)} runs"
         raise RuntimeError(
-            f"{run.name} ended with status {code}: {' '.join(last)} Its output is in "
-            f"{log}. Run the same command again to resume."
+            f"{count} failed; the others are in the table.\n{lines}\n"
+            "Run the same command again to repeat or resume them."
         )
+
+
+class _Process:
+    """A run as a process of its own, whose output goes to a log beside its folder."""
+
+    def __init__(self, command, config, folder, jobs):
+        recipe = folder.with_name(f"{folder.name}.yaml")
+        with new_file(recipe) as written:
+            text = yaml.safe_dump(dataclasses.asdict(config))
+            written.write_text(text, encoding="utf-8")
+        self.log = folder.with_name(f"{folder.name}.log")
+        self._begin = self.log.stat().st_size if self.log.exists() else 0
+        with self.log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [*RECBERT, command, "--recipe", str(recipe)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=_shared_cores(jobs),
+            )
+
+    def has_ended(self):
+        return self._process.poll() is not None
+
+    def problem(self):
+        """How the process failed: its status and the last error; None if it did not."""
+        if not self._process.returncode:
+            return None
+        with self.log.open("rb") as log:
+            log.seek(self._begin)  # past what earlier tries wrote
+            lines = log.read().decode("utf-8", "replace").splitlines()
+        errors = [line for line in lines if re.search(r"error\b", line, re.IGNORECASE)]
+        last = (errors or [line for line in lines if line.strip()] or ["no output"])[-1]
+        return (
+            f"ended with status {self._process.returncode}: {last.strip()} (its output "
+            f"is in {self.log})"
+        )
+
+    def terminate(self):
+        """Asks the process to end, as Ctrl-C does; what it has trained is kept."""
+        self._process.terminate()
+
+    def wait(self):
+        """Waits for the end; kills what takes too long, or where a user insists."""
+        try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(STOP_SECONDS)
+        finally:
+            self._process.kill()
+            self._process.wait()
+
+
+def _shared_cores(jobs):
+    """Environment of a process that is one of several."""
+    if jobs == 1:
+        return None
+    threads = max(1, num_cores() // jobs)
+    return {"TF_NUM_INTRAOP_THREADS": str(threads), **os.environ}
 
 
 def run_in_background(arguments, output_dir):
@@ -75,7 +168,7 @@ def run_in_background(arguments, output_dir):
     log = folder / "log.txt"
     with log.open("a", encoding="utf-8") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "keras_recbert.cli", *arguments],
+            [*RECBERT, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

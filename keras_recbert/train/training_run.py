@@ -6,22 +6,20 @@ import hashlib
 import numpy as np
 
 from keras_recbert.data.examples import texts_in
+from keras_recbert.data.task_spec import get_task, list_tasks
+from keras_recbert.ops.implementation import compiling
 from keras_recbert.serving.savedmodel import FILES as SAVEDMODEL_FILES
 from keras_recbert.tasks.compiling import compiling_where_it_pays
-from keras_recbert.tasks.text_batches import bucketed_batches, ordered_batches
+from keras_recbert.tasks.text_batches import bucketed_batches
 from keras_recbert.text.vocabulary import save_vocabulary
 from keras_recbert.train.callbacks import (
-    DevScores,
     StopEarly,
     TrainingLoss,
+    ValidationScores,
     best_epoch,
 )
 from keras_recbert.train.checkpoint_callbacks import PlaceInEpoch
-from keras_recbert.train.even_batches import (
-    count_real_rows,
-    even_batches,
-    even_features,
-)
+from keras_recbert.train.even_batches import count_real_rows, even_batches
 from keras_recbert.train.learning_curve import save_learning_curve
 from keras_recbert.train.run import Loop
 from keras_recbert.train.run_folder import WAY_OUT, RunKind
@@ -32,12 +30,22 @@ from keras_recbert.train.run_model import (
     class_weights,
     run_vocabulary,
 )
+from keras_recbert.train.validation_split import (
+    ValidationSplit,
+    labels_of,
+    learned_labels,
+    predict_examples,
+)
 
-OWN_DATA_FILES = (
+FILES_OF_TASKS = (
     "predictions.csv",
+    "predictions.json",
+    "nbest.json",
+    "null_odds.json",
+    "predictions.conll",
     *(
         name.format(split)
-        for split in ("dev", "test")
+        for split in ("validation", "test")
         for name in (
             "report_{}.md",
             "confusion_{}.png",
@@ -45,22 +53,28 @@ OWN_DATA_FILES = (
             "mistakes_{}.csv",
         )
     ),
+    *(
+        name
+        for task in map(get_task, list_tasks())
+        if task.submission is not None
+        for name in task.submission.files.values()
+    ),
 )
 FINE_TUNING = RunKind(
     name="fine-tuning",
-    own_files=("vocab.txt", "savedmodel", "learning_curve.png", *OWN_DATA_FILES),
+    own_files=("vocab.txt", "savedmodel", "learning_curve.png", *FILES_OF_TASKS),
     own_folders={"savedmodel": SAVEDMODEL_FILES},
     next_step="`recbert export` writes a SavedModel of its model.keras.",
 )
 # What the card of the preset has of the results.
-KEPT = ("task", "scores", "best_epoch", "dev_examples", "seconds", "device")
+KEPT = ("task", "scores", "best_epoch", "validation_examples", "seconds", "device")
 
 
 def train(
     run,
     task,
     train_examples,
-    dev_examples,
+    validation_examples,
     corpus=None,
     notes=(),
     test_examples=None,
@@ -69,7 +83,8 @@ def train(
     """Trains and scores a model and writes everything into the folder of the run.
 
     The folder gets `vocab.txt`, `model.keras` and `preset/` (best epoch by the main
-    metric on the first dev split, loadable; the preset's card has the scores),
+    metric on the first validation split, or the last, as `keep_epoch` says; loadable;
+    the preset's card has the scores),
     `savedmodel/`, `history.csv`, `learning_curve.png`, `tensorboard/`, at last
     `results.json`, and while it trains `checkpoints/`, from which the same command
     resumes after a stop: with the same weights, bit for bit. `finish` may add files.
@@ -78,12 +93,12 @@ def train(
         run: `keras_recbert.train.run.Run` of the kind `FINE_TUNING`.
         task: `keras_recbert.data.TaskSpec`.
         train_examples: `Examples`.
-        dev_examples: dict of split name to `Examples`.
+        validation_examples: dict of split name to `Examples`.
         corpus: optional list of str to learn the vocabulary from; by default the
             training texts.
         notes: sentences that go into the results.
-        test_examples: optional `Examples` that `finish` reads, with labels or without;
-            a run that resumes has to read the same.
+        test_examples: optional dict of split name to `Examples` that `finish` reads,
+            with labels or without; a run that resumes has to read the same.
         finish: optional function that is called once the model is that of the best
             epoch, with the folder of the run, the training examples and a function
             from `Examples` to logits; it gives a dict of scores to add.
@@ -103,29 +118,29 @@ def train(
             range(min(config.limit, len(train_examples)))
         )
     notes = [*notes, *_warnings(task, train_examples)]
-    splits = {"train": train_examples, **dev_examples}
-    if test_examples is not None:
-        splits["test"] = test_examples
+    splits = {"train": train_examples, **validation_examples, **(test_examples or {})}
     run.check_texts({name: _checksum(examples) for name, examples in splits.items()})
     vocabulary = run_vocabulary(config, corpus or _all_texts(train_examples))
-    scale = LabelScale.of(_labels(train_examples)) if task.scales_labels else None
+    scale = LabelScale.of(labels_of(train_examples)) if task.scales_labels else None
     with run.strategy.scope():
         model, batches, weights = _build(run, task, vocabulary, train_examples, scale)
-    dev = {
-        split: (_dev_batches(run, model, examples), _targets(model, examples, scale))
-        for split, examples in dev_examples.items()
+    validation = {
+        split: ValidationSplit(run, model, examples, scale, task.own_metrics)
+        for split, examples in validation_examples.items()
     }
-    monitor = f"{next(iter(dev))}_{task.main_metric}"
+    monitor = f"{next(iter(validation))}_{task.main_metric}"
     # `needs` is the checkpoint of the best epoch.
     with run.begin(model, training_loss=None, needs=[]) as state:
         save_vocabulary(vocabulary, run.folder / "vocab.txt")
-        scorer = DevScores(dev, task.metrics)
+        scorer = ValidationScores(validation, task.metrics)
         loop = _loop(run, model, batches, weights, scorer, monitor, state)
         state = run.fit(model, loop, state)
         _restore_best(run, model, state)
         if scale is not None:
             scale.undo(model)
+        next(iter(validation.values())).tune(model)
         history = state["history"]
+        kept = _kept_epoch(config, history[monitor])
         num_trained = len(train_examples) * len(history[monitor])
         results = run.results(
             state,
@@ -134,15 +149,18 @@ def train(
             num_parameters=model.count_params(),
             learning_rate=model.learning_rate,
             pooling=model.pooling,
-            scores=_best_scores(history, monitor),
-            best_epoch=best_epoch(history[monitor]),
+            main_score=monitor,
+            scores=_scores_of(history, kept),
+            best_epoch=kept,
             train_examples=len(train_examples),
-            dev_examples={key: len(value) for key, value in dev_examples.items()},
+            validation_examples={
+                key: len(value) for key, value in validation_examples.items()
+            },
             examples_per_second=num_trained / state["seconds"],
             notes=notes,
         )
         if finish is not None:
-            predict = functools.partial(_predict, run, model)
+            predict = functools.partial(predict_examples, run, model)
             results["scores"] |= finish(run.folder, train_examples, predict)
         _write(run, model, results, state["training_loss"], monitor)
     return model, results
@@ -153,23 +171,24 @@ def _build(run, task, vocabulary, examples, scale):
     config, strategy = run.config, run.strategy
     model = build_model(config, task, vocabulary, run.precision)
     if config.weights is not None:
-        print(model.backbone.weights_report, flush=True)
+        print(model.encoder.weights_report, flush=True)
     model.fields = model.preprocessor.fields[: len(examples.fields)]
     batch_size = min(config.batch_size, len(examples))
     batches = bucketed_batches(
         model.preprocessor,
         tuple(examples.fields.values()),
-        (_targets(model, examples, scale),),
+        (learned_labels(model, examples, scale),),
         batch_size,
-        seed=config.seed,
+        config.seed,
+        model.head.row_targets,
     )
-    check_memory(model, batches.lengths, len(examples), batch_size, strategy)
+    check_memory(model, batches, batch_size, strategy)
     model.compile_for_fine_tuning(
         len(batches.lengths) * config.epochs,
         warmup_fraction=config.warmup_fraction,
         weight_decay=config.weight_decay,
     )
-    weights = class_weights(config, task, _labels(examples))
+    weights = class_weights(config, task, labels_of(examples))
     count_real_rows(model, strategy, weights)
     return model, batches, weights
 
@@ -192,13 +211,15 @@ def _loop(run, model, batches, weights, scorer, monitor, state):
         scores = history.get(monitor)
         return {
             "training_loss": training_loss.state(),
-            "needs": [steps * best_epoch(scores)] if scores else [],
+            "needs": [steps * _kept_epoch(config, scores)] if scores else [],
         }
 
     def scope():
+        if model.long_texts == "windows":
+            return compiling(False)  # the number of rows is another in each batch
         # By the whole run: what resumes computes as what was not stopped.
         lengths = batches.lengths * config.epochs
-        return compiling_where_it_pays(model.backbone, config.batch_size, lengths)
+        return compiling_where_it_pays(model.encoder, config.batch_size, lengths)
 
     is_one_device = run.strategy.num_replicas_in_sync == 1
     return Loop(
@@ -226,35 +247,17 @@ def _restore_best(run, model, state):
         )
 
 
-def _targets(model, examples, scale):
-    """Labels as the head learns them, on the scale of training if there is one."""
-    labels = _labels(examples)
-    return model.head.as_targets(labels if scale is None else scale.apply(labels))
+def _kept_epoch(config, scores):
+    """Number of the epoch whose model is kept, from 1, by the main scores so far."""
+    return len(scores) if config.keep_epoch == "last" else best_epoch(scores)
 
 
-def _predict(run, model, examples):
-    """Logits of examples, in their order."""
-    batches = _dev_batches(run, model, examples)
-    return model.predict(batches, verbose=0)[: len(examples)]
-
-
-def _dev_batches(run, model, examples):
-    """Batches for `predict`, of which only the last may have rows too many."""
-    num_devices = run.strategy.num_replicas_in_sync
-    size = 2 * min(run.config.batch_size, len(examples))
-    size = -(-size // num_devices) * num_devices
-    texts = tuple(examples.fields.values())
-    features = ordered_batches(model.preprocessor, texts, None, size)
-    return even_features(features, run.strategy)
-
-
-def _best_scores(history, monitor):
-    """The dev scores of the best epoch."""
-    epoch = best_epoch(history[monitor])
+def _scores_of(history, epoch):
+    """The validation scores of an epoch."""
     return {
         key: values[epoch - 1]
         for key, values in history.items()
-        if key.partition("_")[0].startswith("dev")
+        if key.partition("_")[0].startswith("validation")
     }
 
 
@@ -278,8 +281,8 @@ def _write(run, model, results, training_loss, monitor):
 
 def _warnings(task, examples):
     """What will keep a model from learning, printed and returned as sentences."""
-    labels = _labels(examples)
-    if isinstance(labels, dict):
+    labels = labels_of(examples)
+    if not isinstance(labels, np.ndarray):
         return []
     labels = np.unique(labels, axis=0)
     if len(labels) > 1:
@@ -305,12 +308,6 @@ def _checksum(examples):
             for value in (name, *column):
                 digest.update(str(value).encode() + b"\0")
     return digest.hexdigest()
-
-
-def _labels(examples):
-    """What the head learns: the values of the only target, or the dict of several."""
-    targets = examples.targets
-    return next(iter(targets.values())) if len(targets) == 1 else targets
 
 
 def _all_texts(examples):

@@ -22,7 +22,7 @@ def models(tmp_path_factory):
     model.save(folder / "one.keras")
     model.save_preset(folder / "one_preset")
     model.export_savedmodel(folder / "one_savedmodel")
-    model.backbone.save_preset(folder / "encoder")
+    model.encoder.save_preset(folder / "encoder")
     regressor = tiny_model("swish_tiny", task="regressor")
     regressor.export_savedmodel(folder / "two", fields=("text", "text_pair"))
     return folder
@@ -125,13 +125,14 @@ def test_what_is_wrong_is_one_line(recbert, models, argv, message):
 
 
 @pytest.mark.slow  # three processes that load TensorFlow
-def test_a_killed_command_resumes_to_the_same_bytes(models, tmp_path):
+def test_a_killed_command_resumes_to_the_same_bytes(models, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with open(tmp_path / "in.txt", "w") as file:
         file.writelines(f"{text}\n" for text in reviews(40_000)[0])
 
     def predict(output):
         argv = ("predict", models / "one_savedmodel", "--input", "in.txt", "--output")
-        return start(*argv, output, cwd=tmp_path)
+        return start(*argv, output)
 
     process = predict("out.csv")
     state = tmp_path / ".out.csv.progress.json"

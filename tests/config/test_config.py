@@ -8,7 +8,7 @@ import pytest
 import keras_recbert
 from keras_recbert.config import FineTuningConfig, PretrainingConfig, read_recipe
 from keras_recbert.config.fine_tuning import CONCATENATIONS, POOLINGS
-from keras_recbert.data.task_spec import get_task
+from keras_recbert.data.task_spec import get_task, list_tasks
 from keras_recbert.objectives import read_objectives
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -30,10 +30,16 @@ def test_recipes_parse_and_build(path):
         task=task.head,
         vocabulary=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"],
         dropout=config.dropout,
-        pooling=config.pooling,
+        **{} if config.pooling is None else {"pooling": config.pooling},
+        **task.head_arguments,
         **{**config.overrides, "num_layers": 1, "hidden_dim": 16, "num_heads": 2},
     )
-    assert model.predict(["a a"], verbose=0).shape[0] == 1
+    lists = ("words", "choices")
+    x = [[["a", "a a"]] if field in lists else ["a a"] for field in task.fields]
+    predicted = model.predict(x[0] if len(x) == 1 else tuple(x), verbose=0)
+    if isinstance(predicted, dict):
+        predicted = next(iter(predicted.values()))
+    assert len(predicted) == 1
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
@@ -43,8 +49,18 @@ def test_recipes_open_with_the_command_that_runs_them(path):
     words = shlex.split(first[2:])
     command = ["recbert", "finetune", "--recipe", str(path.relative_to(ROOT))]
     assert words[:4] == command
-    data, weights = ["--data-dir", "DIR"], ["--weights", "MINILM"]
-    assert words[4:] in ([], data, [*data, *weights])
+    data = ["--data-dir", "DIR"]
+    weights = [[*data, "--weights", name] for name in ("MINILM", "BERT")]
+    assert words[4:] in ([], data, *weights)
+
+
+def test_recipes_of_glue_have_the_protocol_of_bert():
+    """Devlin et al. 2018, section 4.1.1."""
+    recipes = [read_recipe(p) for p in RECIPES if p.parent.name == "glue"]
+    assert sorted(recipe.task for recipe in recipes) == sorted(list_tasks()[:9])
+    for recipe in recipes:
+        assert (recipe.batch_size, recipe.epochs, recipe.dropout) == (32, 3, 0.1)
+        assert (recipe.learning_rate, recipe.pooling) == (5e-5, "first")
 
 
 @pytest.mark.parametrize("path", PRETRAINING, ids=lambda path: path.stem)
@@ -63,7 +79,7 @@ def test_pretraining_recipes_parse_and_build(path):
         vocabulary=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"],
         **{**config.overrides, **sizes},
     )
-    assert pretrainer.backbone.get_config()["num_layers"] == num_layers
+    assert pretrainer.encoder.get_config()["num_layers"] == num_layers
 
 
 @pytest.mark.parametrize("path", PRETRAINING, ids=lambda path: path.stem)
@@ -103,7 +119,7 @@ def test_a_recipe_sets_what_it_names(recipe):
         recipe(
             "model: bert_tiny\nlearning_rate: 1\nlimit: null\nexport: false\n"
             "lowercase: false\nfreeze: 2\nlayerwise_decay: 1\n"
-            "overrides: {num_layers: 1}\nmeasured: {dev_accuracy: 0.5}\n"
+            "overrides: {num_layers: 1}\nmeasured: {validation_accuracy: 0.5}\n"
         )
     )
     expected = FineTuningConfig(

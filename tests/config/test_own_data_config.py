@@ -14,14 +14,14 @@ from keras_recbert.config import FineTuningConfig
         ({"train": "a.csv", "tfds": True}, "both train='a.csv' and tfds=True"),
         (
             {"train": "a.csv", "task": "sst2"},
-            "must be classifier, multilabel_classifier or regressor. Received",
+            "must be classifier, multilabel_classifier or regressor; of a file in col",
         ),
         ({"text_column": "a"}, "`text_column` needs a table of your own.*--train FILE"),
         ({"label_column": "a", "data_dir": "d"}, "`label_column` needs a table"),
         ({"validation": "a.csv"}, "`validation` needs a table"),
         ({"test": "a.csv"}, "`test` needs a table"),
         ({"encoding": "utf-8"}, "`encoding` needs a table"),
-        ({"validation_fraction": 0.1}, "`validation_fraction` needs a table"),
+        ({"validation_fraction": 0.0}, "must be above 0 and below 1"),
         ({"task": "classifier"}, "`task` needs a table"),
         (
             {"train": "a.csv", "validation": "b.csv", "validation_fraction": 0.2},
@@ -36,6 +36,12 @@ from keras_recbert.config import FineTuningConfig
         ({"train": ""}, "`train` is an empty path"),
         ({"class_weights": "even"}, "`class_weights` must be balanced"),
         ({"early_stopping": 0}, "`early_stopping` must be at least 1"),
+        ({"keep_epoch": "first"}, "`keep_epoch` must be best or last"),
+        (
+            {"keep_epoch": "last", "early_stopping": 2},
+            "keep_epoch='last' leaves no choice. Received: early_stopping=2",
+        ),
+        ({"split_seed": -1}, "`split_seed` must be from 0"),
         (
             {"train": "a", "task": "regressor", "class_weights": "balanced"},
             "`class_weights` are for a classifier",

@@ -120,7 +120,7 @@ def build(strategy, model, dropout=0.0, precision="float32", sizes=None, **optio
             max_sequence_length=SEQUENCE_LENGTH,
             dropout=dropout,
             dtype=precision,
-            **{"num_layers": 2, "hidden_dim": 16, "num_heads": 2, **(sizes or {})},
+            **{"num_layers": 1, "hidden_dim": 16, "num_heads": 2, **(sizes or {})},
         )
         pretrainer.compile_for_pretraining(pretraining_optimizer(config))
         pretrainer.optimizer.build(pretrainer.trainable_variables)

@@ -21,6 +21,12 @@ def test_what_fits():
         TASK, head="multilabel_classifier", metrics=("micro_f1",), main_metric=None
     )
     assert check_task(several).main_metric == "micro_f1"
+    for names in (("no", "yes"), ("no", "maybe", "yes")):
+        scored = ("f1" if len(names) == 2 else "macro_f1", "accuracy")
+        fits = dataclasses.replace(
+            TASK, head_arguments={"label_names": names}, metrics=scored
+        )
+        assert check_task(fits) is fits
     assert check_task("SST-2").name == list_tasks()[1]
 
 
@@ -36,12 +42,29 @@ def test_what_fits():
             "The head 'classifier' of task 'mine' takes no argument 'labels'",
         ),
         (
+            {"packer_arguments": {"truncate": "only_second"}},
+            "The packer TextPreprocessor of task 'mine' takes no argument 'truncate'",
+        ),
+        (
             {"metrics": ("acuracy",), "main_metric": None},
-            "of task 'mine' has no metric 'acuracy'. Did you mean 'accuracy'",
+            "Task 'mine': The head 'classifier' has no metric 'acuracy'. Did you mean "
+            "'accuracy'",
         ),
         (
             {"head": "regressor", "head_arguments": {}},
-            "'regressor' of task 'mine' has no metric 'accuracy'. Valid: pearson, spea",
+            "Task 'mine': The head 'regressor' has no metric 'accuracy'. Valid: pear",
+        ),
+        (
+            {
+                "head_arguments": {"label_names": ("no", "maybe", "yes")},
+                "metrics": ("accuracy", "f1"),
+            },
+            r"Task 'mine': 'f1' is the score of the second of two classes. Received: "
+            r"metrics=\('accuracy', 'f1'\) with 3 classes \(no, maybe, yes\). Try 'm",
+        ),
+        (
+            {"head_arguments": {"num_classes": 3}, "metrics": ("f1", "accuracy")},
+            r"with 3 classes. Try 'macro_f1'",
         ),
     ],
 )

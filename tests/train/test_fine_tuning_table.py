@@ -15,15 +15,15 @@ SIZES = {"hidden_dim": 16, "num_heads": 2}
 
 
 def results(model, seed, accuracy, f1=None, recipe="mrpc"):
-    scores = {"dev_loss": 0.5, "dev_accuracy": accuracy}
+    scores = {"validation_loss": 0.5, "validation_accuracy": accuracy}
     return {
         "run": f"{recipe}-{model}-seed{seed}",
         "task": "mrpc",
         "model": model,
         "num_parameters": 1234567,
         "train_examples": 3668,
-        "dev_examples": {"dev": 408},
-        "scores": scores if f1 is None else {**scores, "dev_f1": f1},
+        "validation_examples": {"validation": 408},
+        "scores": scores if f1 is None else {**scores, "validation_f1": f1},
         "config": {"seed": seed, "epochs": 4},
     }
 
@@ -38,8 +38,8 @@ def test_a_row_is_the_mean_of_the_seeds_and_their_range():
         ]
     ).splitlines()
     assert header == (
-        "| recipe | encoder | parameters | training examples | dev examples | epochs "
-        "| dev scores in percent | seeds |"
+        "| recipe | encoder | parameters | training examples | validation examples "
+        "| epochs | validation scores in percent | seeds |"
     )
     assert bert == (
         "| mrpc | `bert_minilm` | 1,234,567 | 3,668 | 408 | 4 "

@@ -30,7 +30,7 @@ def test_task_trains_and_scores(name, data_dir, tmp_path, capsys):
     )
     model, results = fine_tune(config)
     task = get_task(name)
-    split = task.dev_splits[0]
+    split = task.validation_splits[0]
     for metric in task.metrics:
         assert -1 <= results["scores"][f"{split}_{metric}"] <= 1
     assert len(model.fields) == len(task.fields)

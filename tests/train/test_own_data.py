@@ -18,7 +18,7 @@ import keras_recbert
 from keras_recbert.cli import main
 from keras_recbert.data.tables import read_table
 from keras_recbert.train.own_data import load_own_data, write_predictions
-from keras_recbert.train.training_run import FINE_TUNING, OWN_DATA_FILES
+from keras_recbert.train.training_run import FILES_OF_TASKS, FINE_TUNING
 
 WORDS = ("bad", "good")
 FLAGS = shlex.split(
@@ -61,7 +61,11 @@ def test_the_command(tables, monkeypatch, capsys):
     assert "report_test.md, predictions.csv)" in out
     results = json.loads((tables / "run" / "results.json").read_text())
     scores = results["scores"]
-    assert {"dev_accuracy", "dev_macro_f1", "dev_loss"} < scores.keys()
+    assert {
+        "validation_accuracy",
+        "validation_macro_f1",
+        "validation_loss",
+    } < scores.keys()
     assert {"test_accuracy", "test_macro_f1"} < scores.keys()
     assert f"test accuracy: {scores['test_accuracy']:.4f}" in out
     assert results["task"] == "train"
@@ -89,7 +93,7 @@ def test_the_call(tables):
         train=tables / "train.csv", output_dir=tables / "run", **OPTIONS
     )
     assert model.label_names == list(WORDS)
-    assert results["dev_examples"] == {"dev": 3}
+    assert results["validation_examples"] == {"validation": 3}
     assert set(os.listdir(tables / "run")) == {
         "vocab.txt",
         "model.keras",
@@ -98,12 +102,12 @@ def test_the_call(tables):
         "learning_curve.png",
         "tensorboard",
         "results.json",
-        "report_dev.md",
-        "confusion_dev.png",
-        "mistakes_dev.csv",
+        "report_validation.md",
+        "confusion_validation.png",
+        "mistakes_validation.csv",
     }
-    history = results["history"]["dev_accuracy"]
-    assert results["scores"]["dev_accuracy"] == max(history)
+    history = results["history"]["validation_accuracy"]
+    assert results["scores"]["validation_accuracy"] == max(history)
     (chosen,) = [note for note in results["notes"] if "texts are in" in note]
     assert "'review', a text by its name (--text-column)" in chosen
     with pytest.raises(FileExistsError, match="a finished run"):
@@ -162,7 +166,7 @@ def test_scores_of_pairs_without_labels_in_the_test_table(tmp_path, capsys):
     assert "A regressor, because the labels are numbers with fractions" in out
     assert "no column 'alike', so no scores on it" in out
     assert model.fields == ("text", "text_pair")
-    assert "dev_pearson" in results["scores"]
+    assert "validation_pearson" in results["scores"]
     assert not any(name.startswith("test_") for name in results["scores"])
     written = pandas.read_csv(tmp_path / "run" / "predictions.csv")
     assert list(written) == ["id", "a", "b", "prediction", "score"]
@@ -170,12 +174,15 @@ def test_scores_of_pairs_without_labels_in_the_test_table(tmp_path, capsys):
     assert (written["prediction"] == written["score"]).all()
     logits = model.predict((test["a"].tolist(), test["b"].tolist()), verbose=0)
     np.testing.assert_allclose(written["score"], logits, atol=1e-5)
-    assert (tmp_path / "run" / "scatter_dev.png").is_file()
+    assert (tmp_path / "run" / "scatter_validation.png").is_file()
 
 
 def test_every_file_of_a_report_is_one_of_a_run():
-    assert set(OWN_DATA_FILES) < set(FINE_TUNING.files)
-    assert "report_test.md" in OWN_DATA_FILES and "scatter_dev.png" in OWN_DATA_FILES
+    assert set(FILES_OF_TASKS) < set(FINE_TUNING.files)
+    assert (
+        "report_test.md" in FILES_OF_TASKS
+        and "scatter_validation.png" in FILES_OF_TASKS
+    )
 
 
 # What is read ------------------------------------------------------------------
@@ -202,7 +209,7 @@ def test_texts_and_labels_stay_as_written(tmp_path):
     rows += [(f"more {i}", "1") for i in range(30)]
     data = load(write_rows(tmp_path / "a.csv", ("text", "label"), rows))
     assert data.task.label_names == ("01", "1")
-    texts = data.train.fields["text"] + data.dev.fields["text"]
+    texts = data.train.fields["text"] + data.validation.fields["text"]
     assert {"NA", "null"} < set(texts)
 
 
@@ -226,26 +233,28 @@ def test_the_split_keeps_labels_alike_and_duplicates_together(tmp_path, seed):
     ]
     path = write_rows(tmp_path / "a.csv", ("text", "label"), rows)
     data = load(path, seed=seed, validation_fraction=0.2)
-    train, dev = (
+    train, validation = (
         {" ".join(text.split()).lower() for text in part.fields["text"]}
-        for part in (data.train, data.dev)
+        for part in (data.train, data.validation)
     )
-    assert not train & dev
-    assert len(data.train) + len(data.dev) == 200
-    assert len(data.dev) == 40
-    counts = np.bincount(data.dev.targets["label"], minlength=3)
+    assert not train & validation
+    assert len(data.train) + len(data.validation) == 200
+    assert len(data.validation) == 40
+    counts = np.bincount(data.validation.targets["label"], minlength=3)
     assert all(counts >= 4)
     again = load(path, seed=seed, validation_fraction=0.2)
-    assert again.dev.fields == data.dev.fields
+    assert again.validation.fields == data.validation.fields
+    again = load(path, seed=seed + 7, split_seed=seed, validation_fraction=0.2)
+    assert again.validation.fields == data.validation.fields
     other = load(path, seed=seed + 7, validation_fraction=0.2)
-    assert other.dev.fields != data.dev.fields
+    assert other.validation.fields != data.validation.fields
 
 
 def test_a_label_of_one_text_stays_in_training_and_is_said(tmp_path):
     rows = [(f"a text {i}", "ab"[i % 2]) for i in range(40)] + [("only one", "c")]
     data = load(write_rows(tmp_path / "a.csv", ("text", "label"), rows))
     assert 2 in data.train.targets["label"]
-    assert 2 not in data.dev.targets["label"]
+    assert 2 not in data.validation.targets["label"]
     assert "No validation example has the label 'c'." in data.notes
 
 
@@ -256,7 +265,7 @@ def test_pairs_with_few_second_texts_are_split_by_the_first(tmp_path):
     ]
     path = write_rows(tmp_path / "a.csv", ("text", "aspect", "label"), rows)
     data = load(path, text_column=["text", "aspect"])
-    assert not set(data.train.fields["text"]) & set(data.dev.fields["text"])
+    assert not set(data.train.fields["text"]) & set(data.validation.fields["text"])
     assert any("second texts recur" in note for note in data.notes)
 
 

@@ -31,23 +31,35 @@ def made_up_scores(monkeypatch, scores):
     """Makes the next epochs score as given; each epoch takes one."""
     scores = iter(scores)
 
-    class Scores(training_run.DevScores):
+    class Scores(training_run.ValidationScores):
         def on_epoch_end(self, epoch, logs=None):
             super().on_epoch_end(epoch, logs)
-            logs["dev_accuracy"] = next(scores)
+            logs["validation_accuracy"] = next(scores)
 
-    monkeypatch.setattr(training_run, "DevScores", Scores)
+    monkeypatch.setattr(training_run, "ValidationScores", Scores)
 
 
 def test_a_run_stops_early_and_keeps_its_best_epoch(options, monkeypatch, capsys):
     made_up_scores(monkeypatch, [0.5, 0.7, 0.6, 0.7, 0.9])
     _, results = fine_tune(config(**options, epochs=5, early_stopping=2))
-    assert results["history"]["dev_accuracy"] == [0.5, 0.7, 0.6, 0.7]
+    assert results["history"]["validation_accuracy"] == [0.5, 0.7, 0.6, 0.7]
     assert results["best_epoch"] == 2
     assert results["steps"] == 4 * (results["steps"] // 4)
     assert len(results["history"]["loss"]) == 4
     out = capsys.readouterr().out
-    assert "Stopping early: no better dev accuracy since epoch 2." in out
+    assert "Stopping early: no better validation accuracy since epoch 2." in out
+
+
+def test_a_run_may_keep_its_last_epoch_whatever_its_score(options, monkeypatch):
+    made_up_scores(monkeypatch, [0.5, 0.9, 0.6])
+    _, results = fine_tune(config(**options, epochs=3, keep_epoch="last"))
+    assert results["best_epoch"] == 3
+    assert results["main_score"] == "validation_accuracy"
+    assert results["scores"]["validation_accuracy"] == 0.6
+    assert (
+        results["scores"]["validation_loss"]
+        == results["history"]["validation_loss"].pop()
+    )
 
 
 @pytest.mark.slow
@@ -59,7 +71,7 @@ def test_a_run_that_stopped_early_trains_no_more(options, monkeypatch):
         with pytest.raises(Stopped):
             fine_tune(config(**options, **stop))
     _, results = fine_tune(config(**options, **stop))
-    assert results["history"]["dev_accuracy"] == [0.7, 0.6]
+    assert results["history"]["validation_accuracy"] == [0.7, 0.6]
 
 
 def _stop(*args):
@@ -74,7 +86,7 @@ def test_epochs_without_a_better_score_are_counted_across_a_stop(options, monkey
         with pytest.raises(Stopped):
             fine_tune(config(**options, **stop))
     _, results = fine_tune(config(**options, **stop))
-    assert results["history"]["dev_accuracy"] == [0.7, 0.6, 0.5]
+    assert results["history"]["validation_accuracy"] == [0.7, 0.6, 0.5]
 
 
 @pytest.mark.slow
@@ -94,7 +106,9 @@ def test_balanced_classes_count_the_same_in_the_loss(options):
     assert plain["history"]["loss"][0] == pytest.approx(losses.mean(), abs=1e-5)
     assert abs(np.mean(mean) - losses.mean()) > 1e-4
     # What epochs are compared by counts each example the same.
-    assert results["scores"]["dev_loss"] == pytest.approx(plain["scores"]["dev_loss"])
+    assert results["scores"]["validation_loss"] == pytest.approx(
+        plain["scores"]["validation_loss"]
+    )
 
 
 @pytest.mark.slow
@@ -166,7 +180,7 @@ def test_a_table_of_a_glue_task_trains_as_the_task(tmp_path):
     glue = {"data_dir": str(tmp_path / "glue"), "output_dir": str(tmp_path / "a")}
     _, expected = fine_tune(config(**glue))
     paths = []
-    for split in ("train", "dev"):
+    for split in ("train", "validation"):
         examples = read_split("sst2", tmp_path / "glue", split)
         names = get_task("sst2").label_names
         labels = [names[label] for label in examples.targets["label"]]

@@ -44,7 +44,11 @@ def test_the_command(tables, monkeypatch, capsys):
     assert "3 labels, with ';' between those of a text (--label-separator)" in out
     results = json.loads((tables / "run" / "results.json").read_text())
     scores = results["scores"]
-    assert {"dev_micro_f1", "dev_macro_f1", "dev_accuracy"} < scores.keys()
+    assert {
+        "validation_micro_f1",
+        "validation_macro_f1",
+        "validation_accuracy",
+    } < scores.keys()
     model = keras_recbert.load(tables / "run" / "model.keras")
     assert model.head.task == "multilabel_classifier"
     assert model.head.label_names == NAMES
@@ -100,7 +104,9 @@ def test_labels_that_validation_lacks_are_noted(tables):
             label_column="tags",
         )
     )
-    np.testing.assert_array_equal(data.dev.targets["label"], [[0, 1, 0], [0, 0, 0]])
+    np.testing.assert_array_equal(
+        data.validation.targets["label"], [[0, 1, 0], [0, 0, 0]]
+    )
     assert "No validation example has the label 'bad', 'long'." in data.notes
 
 
@@ -110,14 +116,16 @@ def test_the_report_by_hand(tmp_path):
     labels = np.array([[1, 0], [0, 0], [1, 1]], "float32")
     examples = Examples({"text": ["a", "b", "c"]}, {"label": labels})
     logits = np.array([[1.0, 1.0], [-1.0, -1.0], [2.0, -1.0]])
-    scores = write_multilabel_report(tmp_path, "dev", examples, logits, ("x|y", "z"))
+    scores = write_multilabel_report(
+        tmp_path, "validation", examples, logits, ("x|y", "z")
+    )
     assert scores == pytest.approx(
         {
-            "dev_micro_f1": 2 * 2 / (2 * 2 + 1 + 1),
-            "dev_macro_f1": (1 + 0) / 2,
-            "dev_accuracy": 1 / 3,
-            "dev_majority_accuracy": 1 / 3,
+            "validation_micro_f1": 2 * 2 / (2 * 2 + 1 + 1),
+            "validation_macro_f1": (1 + 0) / 2,
+            "validation_accuracy": 1 / 3,
+            "validation_majority_accuracy": 1 / 3,
         }
     )
-    report = (tmp_path / "report_dev.md").read_text()
+    report = (tmp_path / "report_validation.md").read_text()
     assert "| x\\|y | 1.000 | 1.000 | 1.000 | 2 |" in report

@@ -98,10 +98,10 @@ def test_a_run_in_bfloat16_builds_a_mixed_model(tmp_path, capsys):
         config(tmp_path, precision="bfloat16", gradient_checkpointing=True, epochs=1)
     )
     assert "Computing in" not in capsys.readouterr().out
-    for block in model.backbone.blocks:
+    for block in model.encoder.blocks:
         assert block.compute_dtype == "bfloat16"
         assert {weight.dtype for weight in block.weights} == {"float32"}
-    assert model.backbone.config["gradient_checkpointing"] is True
+    assert model.encoder.config["gradient_checkpointing"] is True
     run = tmp_path / "run"
     assert results == json.loads((run / "results.json").read_text())
     assert results["precision"] == {
@@ -113,7 +113,7 @@ def test_a_run_in_bfloat16_builds_a_mixed_model(tmp_path, capsys):
     card = json.loads((run / "preset" / "card.json").read_text())
     assert card["metrics"]["precision"] == "bfloat16"
     loaded = keras_recbert.load(run / "preset")
-    assert loaded.backbone.policy.name == "mixed_bfloat16"
+    assert loaded.encoder.policy.name == "mixed_bfloat16"
     texts = ["a good film", "dull"]
     np.testing.assert_array_equal(loaded.predict(texts), model.predict(texts))
 
@@ -124,6 +124,6 @@ def test_a_run_says_what_it_chose_and_keeps_to_it(tmp_path, capsys, monkeypatch)
     model, results = fine_tune(options)
     line = "Computing in bfloat16: matrix products run at 400 GFLOP/s in bfloat16 and"
     assert line in capsys.readouterr().out
-    assert model.backbone.policy.name == "mixed_bfloat16"
+    assert model.encoder.policy.name == "mixed_bfloat16"
     assert results["precision"]["gflops"] == {"float32": 100.0, "bfloat16": 400.0}
     assert results["config"]["precision"] == "auto"

@@ -19,7 +19,7 @@ def test_a_preset_of_short_rows_needs_no_other_option(tmp_path, capsys):
     finetune += f" --data-dir {tmp_path}/glue --output-dir {tmp_path}/tuned --no-export"
     assert main([*finetune.split(), "--epochs", "1"]) == 0
     printed = capsys.readouterr().out
-    assert "Texts are truncated to 24 word pieces" in printed
+    assert "Rows have 24 word pieces" in printed
     rule = "from a preset of keras_recbert: learning rate 0.0003"
     assert printed.count(rule) == 1
     results = json.loads((tmp_path / "tuned" / "results.json").read_text())

@@ -140,9 +140,9 @@ def test_what_a_run_leaves(config, tmp_path):
         num_classes=2,
         weights=tmp_path / "run" / "preset",
     )
-    assert classifier.backbone.pretrained_heads["next_sentence"]["layer"] == 1
+    assert classifier.encoder.pretrained_heads["next_sentence"]["layer"] == 1
     for mine, theirs in zip(
-        classifier.backbone.weights, model.backbone.weights, strict=True
+        classifier.encoder.weights, model.encoder.weights, strict=True
     ):
         np.testing.assert_array_equal(mine, theirs)
 
@@ -200,14 +200,14 @@ def test_an_encoder_that_goes_on_keeps_its_positions(config, corpus, tmp_path):
     objectives = read_objectives(config.objectives)
     precision = choose_precision("float32")
     first = build_pretrainer(config, loaded, objectives, precision)
-    first.backbone.save_preset(tmp_path / "preset")
+    first.encoder.save_preset(tmp_path / "preset")
     config = dataclasses.replace(config, weights=str(tmp_path / "preset"))
     model = build_pretrainer(config, loaded, objectives, precision)
-    assert model.backbone.config["max_sequence_length"] == 40
-    assert model.backbone.weights_report is not None
+    assert model.encoder.config["max_sequence_length"] == 40
+    assert model.encoder.weights_report is not None
     config = dataclasses.replace(config, overrides=SIZES, sequence_length=40)
     model = build_pretrainer(config, loaded, objectives, precision)
-    assert model.backbone.config["max_sequence_length"] == 40
+    assert model.encoder.config["max_sequence_length"] == 40
     config = dataclasses.replace(config, sequence_length=41)
     with pytest.raises(ValueError, match="41 word p.* max_sequence_length=40"):
         build_pretrainer(config, loaded, objectives, precision)

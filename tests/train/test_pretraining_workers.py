@@ -33,10 +33,11 @@ RECIPE = {
 }
 
 
-@pytest.fixture
-def recipe(tmp_path):
-    corpus = write_corpus(tmp_path, num_documents=20)
-    path = tmp_path / "recipe.yaml"
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("recipe")
+    corpus = write_corpus(folder, num_documents=20)
+    path = folder / "recipe.yaml"
     path.write_text(
         yaml.safe_dump({**RECIPE, "corpus": corpus, "validation": {"toy": corpus}})
     )
@@ -87,6 +88,29 @@ def weights_of(folder):
     return {weight.path: weight.numpy() for weight in model.weights}
 
 
+@pytest.fixture(scope="module")
+def left_alone(recipe, tmp_path_factory):
+    """A worker whose partner was killed, past the first checkpoint.
+
+    Without accumulation. TensorFlow waits a minute for the partner, in which the first
+    test trains.
+    """
+    folder = tmp_path_factory.mktemp("left_alone") / "run"
+    steps = ("--steps", "100000", "--checkpoint-every", "10")
+    workers = start_workers(recipe, folder, "--accumulation-steps", "1", *steps)
+    try:
+        while not (folder / "checkpoints" / "step_00000010").is_dir():
+            assert workers[0].poll() is None, workers[0].communicate()[0][-3000:]
+            time.sleep(0.02)
+        workers[1].send_signal(signal.SIGKILL)
+        yield workers[0]
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+
+
+@pytest.mark.usefixtures("left_alone")
 def test_workers_equal_one_device_and_go_on_where_they_were(recipe, tmp_path):
     finish([start(recipe, tmp_path / "one")])
     outputs = finish(start_workers(recipe, tmp_path / "two"))
@@ -117,22 +141,9 @@ def test_workers_equal_one_device_and_go_on_where_they_were(recipe, tmp_path):
         np.testing.assert_array_equal(value, two[path], err_msg=path)
 
 
-def test_a_worker_whose_partner_died_says_so_in_one_line(recipe, tmp_path):
-    """Without accumulation, past the first checkpoint."""
-    steps = ("--steps", "100000", "--checkpoint-every", "10")
-    flags = ("--accumulation-steps", "1", *steps)
-    workers = start_workers(recipe, tmp_path / "run", *flags)
-    try:
-        while not (tmp_path / "run" / "checkpoints" / "step_00000010").is_dir():
-            assert workers[0].poll() is None, workers[0].communicate()[0][-3000:]
-            time.sleep(0.02)
-        workers[1].send_signal(signal.SIGKILL)
-        output = workers[0].communicate(timeout=300)[0]  # TensorFlow waits a minute
-    finally:
-        for worker in workers:
-            worker.kill()
-            worker.wait()
-    assert workers[0].returncode == 2, output[-3000:]
+def test_a_worker_whose_partner_died_says_so_in_one_line(left_alone):
+    output = left_alone.communicate(timeout=300)[0]
+    assert left_alone.returncode == 2, output[-3000:]
     assert "Traceback" not in output
     (line,) = [line for line in output.splitlines() if "recbert: error" in line]
     assert "worker 0 stopped because another worker" in line

@@ -55,7 +55,7 @@ def test_quick_start_as_a_user_types_it(tmp_path):
     assert result.returncode == 0, result.stderr[-3000:]
     print(result.stdout)
     results = json.loads((folder / "results.json").read_text())
-    accuracy = results["scores"]["dev_accuracy"]
+    accuracy = results["scores"]["validation_accuracy"]
     lines = result.stdout.splitlines()
     shown = {
         line.split("%")[0].rsplit(maxsplit=1)[0].strip(): float(line.split()[-3])

@@ -1,4 +1,4 @@
-"""Data sets that a user registers: several labels, one file, no dev file."""
+"""Data sets that a user registers: several labels, one file, no validation file."""
 
 import pytest
 from own_tables import config
@@ -26,7 +26,7 @@ def write_reviews(folder):
 
 
 def read(path, split):
-    wanted = {"train": "tr", "dev": "va"}[split]
+    wanted = {"train": "tr", "validation": "va"}[split]
     rows = [line.rstrip("\n").split("\t") for line in path.read_text().splitlines()]
     rows = [(label, text) for part, label, text in rows if part == wanted]
     labels = [label for label, _ in rows]
@@ -39,21 +39,28 @@ def test_splits_of_one_file(registered, tmp_path):
         fields=("text",),
         head_arguments={"label_names": ("bad", "good")},
         metrics=("matthews", "accuracy"),
-        files={"train": "all.txt", "dev": "all.txt"},
+        files={"train": "all.txt", "validation": "all.txt"},
         read=read,
         version=3,
     )
     options = {"task": "mine", "data_dir": str(tmp_path), "epochs": 1}
     model, results = fine_tune(config(**options, output_dir=str(tmp_path / "run")))
-    assert (results["train_examples"], results["dev_examples"]) == (20, {"dev": 10})
-    assert set(results["scores"]) == {"dev_loss", "dev_matthews", "dev_accuracy"}
+    assert (results["train_examples"], results["validation_examples"]) == (
+        20,
+        {"validation": 10},
+    )
+    assert set(results["scores"]) == {
+        "validation_loss",
+        "validation_matthews",
+        "validation_accuracy",
+    }
     assert results["task_version"] == 3
     assert results["notes"] == []
     assert model.label_names == ["bad", "good"]
 
 
 @pytest.mark.slow
-def test_several_labels_and_no_dev_file(registered, tmp_path):
+def test_several_labels_and_no_validation_file(registered, tmp_path):
     def read_tags(path, split):
         examples = read(path, split)
         tags = [[label, "long"] for label in examples.targets["label"]]
@@ -66,13 +73,20 @@ def test_several_labels_and_no_dev_file(registered, tmp_path):
         head_arguments={"label_names": ("bad", "good", "long")},
         metrics=("micro_f1", "accuracy"),
         folder="toys",
-        files={"train": "all.txt", "dev": "none.txt"},
+        files={"train": "all.txt", "validation": "none.txt"},
         read=read_tags,
     )
     options = {"task": "mine", "data_dir": str(tmp_path), "epochs": 1}
     _, results = fine_tune(config(**options, output_dir=str(tmp_path / "run")))
-    assert (results["train_examples"], results["dev_examples"]) == (18, {"dev": 2})
-    assert set(results["scores"]) == {"dev_loss", "dev_micro_f1", "dev_accuracy"}
+    assert (results["train_examples"], results["validation_examples"]) == (
+        18,
+        {"validation": 2},
+    )
+    assert set(results["scores"]) == {
+        "validation_loss",
+        "validation_micro_f1",
+        "validation_accuracy",
+    }
     (note,) = results["notes"]
     assert "toys: no none.txt" in note and "all.txt was split by groups of rows" in note
     balanced = config(

@@ -19,7 +19,7 @@ TRAIN = Examples(
     {"label": np.array([0, 0, 0, 1, 1], "int32")},
 )
 ODD = 'a "fine" | film,\r\nwith <b>*stars*</b>\n' + "and more " * 40
-DEV = Examples(
+VALIDATION = Examples(
     {"text": ["dull", ODD, "fine", "a dull one", "so fine"]},
     {"label": np.array([0, 0, 1, 1, 1], "int32")},
     ids=["r0", "r1", "r2", "r|3", "r4"],
@@ -65,7 +65,9 @@ def read_csv(path):
 
 
 def test_scores_of_a_classifier_against_a_count_by_hand(tmp_path):
-    scores = write_report(tmp_path / "new", "dev", TRAIN, DEV, LOGITS, NAMES, seed=3)
+    scores = write_report(
+        tmp_path / "new", "validation", TRAIN, VALIDATION, LOGITS, NAMES, seed=3
+    )
     assert all(type(value) is float for value in scores.values())
     bad, good = 2 * 1 / (2 * 1 + 1 + 1), 2 * 2 / (2 * 2 + 1 + 1)
     majority = 2 * 2 / (2 * 2 + 3)  # F1 of "bad", always predicted; that of "good" is 0
@@ -73,37 +75,37 @@ def test_scores_of_a_classifier_against_a_count_by_hand(tmp_path):
     error = np.mean([0.30, 0.90, 0.20, 0.60, 0.03])
     assert scores == pytest.approx(
         {
-            "dev_accuracy": 3 / 5,
-            "dev_macro_f1": (bad + good) / 2,
-            "dev_calibration_error": error,
-            "dev_majority_accuracy": 2 / 5,
-            "dev_majority_macro_f1": majority / 2,
+            "validation_accuracy": 3 / 5,
+            "validation_macro_f1": (bad + good) / 2,
+            "validation_calibration_error": error,
+            "validation_majority_accuracy": 2 / 5,
+            "validation_majority_macro_f1": majority / 2,
             # "dull", "fine", "fine", "dull", "fine": as the model.
-            "dev_tfidf_accuracy": 3 / 5,
-            "dev_tfidf_macro_f1": (bad + good) / 2,
+            "validation_tfidf_accuracy": 3 / 5,
+            "validation_tfidf_macro_f1": (bad + good) / 2,
         },
         abs=1e-6,
     )
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [
-        "confusion_dev.png",
-        "mistakes_dev.csv",
-        "report_dev.md",
+        "confusion_validation.png",
+        "mistakes_validation.csv",
+        "report_validation.md",
     ]
 
 
 def test_the_markdown_of_a_classifier_holds_its_tables(tmp_path):
-    write_report(tmp_path, "dev", TRAIN, DEV, LOGITS, NAMES, seed=3)
-    text = (tmp_path / "report_dev.md").read_text(encoding="utf-8")
+    write_report(tmp_path, "validation", TRAIN, VALIDATION, LOGITS, NAMES, seed=3)
+    text = (tmp_path / "report_validation.md").read_text(encoding="utf-8")
     lines = text.splitlines()
-    assert lines[0] == "# dev: 5 examples, seed 3"
+    assert lines[0] == "# validation: 5 examples, seed 3"
     assert "| this model | 0.600 | 0.583 | 0.406 |" in lines
     assert "| majority: always bad | 0.400 | 0.286 | – |" in lines
     assert "| TF-IDF, logistic regression | 0.600 | 0.583 | – |" in lines
     assert "| 0 | bad | 0.500 | 0.500 | 0.500 | 2 |" in lines
     assert r"| 1 | good \| fine | 0.667 | 0.667 | 0.667 | 3 |" in lines
     assert "| 2 | never seen | – | – | – | 0 |" in lines
-    assert "![Confusion matrix](confusion_dev.png)" in lines
-    assert "[mistakes_dev.csv](mistakes_dev.csv)" in text
+    assert "![Confusion matrix](confusion_validation.png)" in lines
+    assert "[mistakes_validation.csv](mistakes_validation.csv)" in text
     # The surest comes first; a text is one cell in one line, and cut.
     first, second = (
         line for line in lines if "| 0.900 |" in line or r"0.600 | r\|3" in line
@@ -115,8 +117,8 @@ def test_the_markdown_of_a_classifier_holds_its_tables(tmp_path):
 
 
 def test_the_csv_holds_whole_texts_the_surest_first(tmp_path):
-    write_report(tmp_path, "dev", TRAIN, DEV, LOGITS, NAMES, seed=3)
-    header, *rows = read_csv(tmp_path / "mistakes_dev.csv")
+    write_report(tmp_path, "validation", TRAIN, VALIDATION, LOGITS, NAMES, seed=3)
+    header, *rows = read_csv(tmp_path / "mistakes_validation.csv")
     assert header == ["id", "text", "label", "prediction", "probability"]
     assert [row[:4] for row in rows] == [
         ["r1", ODD, "bad", "good | fine"],
@@ -126,10 +128,12 @@ def test_the_csv_holds_whole_texts_the_surest_first(tmp_path):
 
 
 def test_without_mistakes_there_is_a_header(tmp_path):
-    logits = np.eye(3, dtype="float32")[DEV.targets["label"]]
-    assert write_report(tmp_path, "dev", TRAIN, DEV, logits, NAMES, 0)["dev_accuracy"]
-    assert len(read_csv(tmp_path / "mistakes_dev.csv")) == 1
-    assert "0 mistakes in 5 examples" in (tmp_path / "report_dev.md").read_text()
+    logits = np.eye(3, dtype="float32")[VALIDATION.targets["label"]]
+    assert write_report(tmp_path, "validation", TRAIN, VALIDATION, logits, NAMES, 0)[
+        "validation_accuracy"
+    ]
+    assert len(read_csv(tmp_path / "mistakes_validation.csv")) == 1
+    assert "0 mistakes in 5 examples" in (tmp_path / "report_validation.md").read_text()
 
 
 def test_pairs_are_two_columns_and_are_joined_for_tfidf(tmp_path):
@@ -137,12 +141,12 @@ def test_pairs_are_two_columns_and_are_joined_for_tfidf(tmp_path):
         {"text": ["x", "x"] * 3, "text_pair": ["dull film", "fine film"] * 3},
         {"label": np.arange(6) % 2},
     )
-    dev = Examples(
+    validation = Examples(
         {"text": ["left", "left"], "text_pair": ["fine", "dull"]},
         {"label": np.array([1, 1], "int32")},
     )
     logits = np.array([[2.0, 1.0], [1.0, 2.0]], "float32")
-    scores = write_report(tmp_path, "test", train, dev, logits, ["no", "yes"], 0)
+    scores = write_report(tmp_path, "test", train, validation, logits, ["no", "yes"], 0)
     assert scores["test_tfidf_accuracy"] == 0.5  # only the second texts tell
     assert scores["test_accuracy"] == 0.5
     header, row = read_csv(tmp_path / "mistakes_test.csv")
@@ -152,49 +156,53 @@ def test_pairs_are_two_columns_and_are_joined_for_tfidf(tmp_path):
 
 def test_scores_of_a_regressor_against_a_count_by_hand(tmp_path):
     predictions = np.array([1.5, 2.0, 2.0], "float32")
-    scores = write_report(tmp_path, "dev", SCORES, SCORES, predictions, None, seed=1)
+    scores = write_report(
+        tmp_path, "validation", SCORES, SCORES, predictions, None, seed=1
+    )
     # Around their means 7/3 and 11/6, in sixths: labels -8 -2 10, predictions -2 1 1.
     pearson = (16 - 2 + 10) / math.sqrt((64 + 4 + 100) * (4 + 1 + 1))
     # Ranks 1 2 3 and 1 2.5 2.5.
     spearman = (1 + 0 + 0.5) / math.sqrt(2 * 1.5)
     mean = 7 / 3
     expected = {
-        "dev_pearson": pearson,
-        "dev_spearman": spearman,
-        "dev_mean_absolute_error": (0.5 + 0 + 2) / 3,
-        "dev_mean_squared_error": (0.25 + 4) / 3,
-        "dev_constant_mean_absolute_error": (mean - 1 + mean - 2 + 4 - mean) / 3,
-        "dev_constant_mean_squared_error": (64 + 4 + 100) / 36 / 3,
+        "validation_pearson": pearson,
+        "validation_spearman": spearman,
+        "validation_mean_absolute_error": (0.5 + 0 + 2) / 3,
+        "validation_mean_squared_error": (0.25 + 4) / 3,
+        "validation_constant_mean_absolute_error": (mean - 1 + mean - 2 + 4 - mean) / 3,
+        "validation_constant_mean_squared_error": (64 + 4 + 100) / 36 / 3,
     }
     assert {name: scores[name] for name in expected} == pytest.approx(expected)
     tfidf = {name for name in scores if "_tfidf_" in name}
     assert tfidf == set(scores) - set(expected)
-    assert scores["dev_tfidf_pearson"] > 0.9  # of words it has seen
+    assert scores["validation_tfidf_pearson"] > 0.9  # of words it has seen
 
-    header, *rows = read_csv(tmp_path / "mistakes_dev.csv")
+    header, *rows = read_csv(tmp_path / "mistakes_validation.csv")
     assert header == ["id", "text", "text_pair", "label", "prediction", "error"]
     assert rows == [
         ["3", "three", "c", "4.0", "2.0", "-2.0"],
         ["1", "one", "a", "1.0", "1.5", "0.5"],
         ["2", "two two", "b", "2.0", "2.0", "0.0"],
     ]
-    text = (tmp_path / "report_dev.md").read_text(encoding="utf-8")
+    text = (tmp_path / "report_validation.md").read_text(encoding="utf-8")
     assert "| constant: always 2.333 | – | – | 1.111 | 1.556 |" in text
     assert "| 4.000 | 2.000 | -2.000 | 3 | three | c |" in text
-    assert "![Predictions over labels](scatter_dev.png)" in text
-    assert size_of(tmp_path / "scatter_dev.png") == (600, 600)
+    assert "![Predictions over labels](scatter_validation.png)" in text
+    assert size_of(tmp_path / "scatter_validation.png") == (600, 600)
 
 
 def test_equal_labels_leave_correlations_out_and_say_so(tmp_path):
     same = labelled(["one", "two"], np.array([3.0, 3.0], "float32"))
-    scores = write_report(tmp_path, "dev", same, same, np.array([3.0, 5.0]), None, 0)
+    scores = write_report(
+        tmp_path, "validation", same, same, np.array([3.0, 5.0]), None, 0
+    )
     assert scores == {
-        "dev_mean_absolute_error": 1.0,
-        "dev_mean_squared_error": 2.0,
-        "dev_constant_mean_absolute_error": 0.0,
-        "dev_constant_mean_squared_error": 0.0,
+        "validation_mean_absolute_error": 1.0,
+        "validation_mean_squared_error": 2.0,
+        "validation_constant_mean_absolute_error": 0.0,
+        "validation_constant_mean_squared_error": 0.0,
     }
-    text = (tmp_path / "report_dev.md").read_text()
+    text = (tmp_path / "report_validation.md").read_text()
     assert "All labels are 3.000, so the correlations are undefined." in text
     assert "no TF-IDF baseline: all training examples have one label" in text
 
@@ -207,21 +215,27 @@ def test_equal_labels_leave_correlations_out_and_say_so(tmp_path):
     ],
 )
 def test_what_tfidf_cannot_learn_is_said(tmp_path, train, reason):
-    scores = write_report(tmp_path, "dev", train, DEV, LOGITS, NAMES, 0)
-    assert "dev_tfidf_accuracy" not in scores
-    assert scores["dev_majority_accuracy"] == 0.4
-    assert reason in (tmp_path / "report_dev.md").read_text()
+    scores = write_report(tmp_path, "validation", train, VALIDATION, LOGITS, NAMES, 0)
+    assert "validation_tfidf_accuracy" not in scores
+    assert scores["validation_majority_accuracy"] == 0.4
+    assert reason in (tmp_path / "report_validation.md").read_text()
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"logits": LOGITS[:4]}, r"`logits` of dev must have .* \(5, 3\).*\(4, 3\)"),
+        (
+            {"logits": LOGITS[:4]},
+            r"`logits` of validation must have .* \(5, 3\).*\(4, 3\)",
+        ),
         ({"logits": LOGITS[:, 0]}, r"must have the shape \(5, 3\).*3 `label_names`"),
         ({"label_names": None}, r"must have the shape \(5,\).*Received: \(5, 3\)"),
         ({"logits": LOGITS * [np.nan, 1, 1]}, "must be finite. Received nan for exam"),
-        ({"examples": Examples(DEV.fields)}, "`examples` with 5 .*, targets=None"),
-        ({"examples": DEV.take([])}, "`examples` with 0 examples"),
+        (
+            {"examples": Examples(VALIDATION.fields)},
+            "`examples` with 5 .*, targets=None",
+        ),
+        ({"examples": VALIDATION.take([])}, "`examples` with 0 examples"),
         (
             {"train_examples": labelled(["a", "b"], np.array([0, 3]))},
             "Labels of `train_examples` must be from 0 to 2.*ids from 0 to 3",
@@ -233,19 +247,19 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(
 ):
     arguments = {
         "train_examples": TRAIN,
-        "examples": DEV,
+        "examples": VALIDATION,
         "logits": LOGITS,
         "label_names": NAMES,
     }
     with pytest.raises(ValueError, match=message):
-        write_report(tmp_path / "it", "dev", **{**arguments, **changes}, seed=0)
+        write_report(tmp_path / "it", "validation", **{**arguments, **changes}, seed=0)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_without_scikit_learn_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(ImportError, match=r'scikit-learn: pip install -e ".\[train\]"'):
-        write_report(tmp_path / "it", "dev", TRAIN, DEV, LOGITS, NAMES, 0)
+        write_report(tmp_path / "it", "validation", TRAIN, VALIDATION, LOGITS, NAMES, 0)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -284,7 +298,7 @@ def names_of(axis):
 
 
 def test_the_matrix_shows_counts_coloured_by_their_share(tmp_path, drawn):
-    write_report(tmp_path, "dev", TRAIN, DEV, LOGITS, NAMES, seed=3)
+    write_report(tmp_path, "validation", TRAIN, VALIDATION, LOGITS, NAMES, seed=3)
     axis = drawn[0].axes[0]
     assert cells(axis) == ["1", "1", "0", "1", "2", "0", "0", "0", "0"]
     shares = np.asarray(axis.images[0].get_array())
@@ -292,7 +306,7 @@ def test_the_matrix_shows_counts_coloured_by_their_share(tmp_path, drawn):
     assert axis.images[0].get_clim() == (0, 1)
     assert names_of(axis) == list(NAMES)
     assert (axis.get_xlabel(), axis.get_ylabel()) == ("prediction", "label")
-    assert 300 < size_of(tmp_path / "confusion_dev.png")[0] < 800
+    assert 300 < size_of(tmp_path / "confusion_validation.png")[0] < 800
 
 
 def test_names_that_cannot_be_drawn_have_their_number(tmp_path, drawn):

@@ -19,7 +19,7 @@ from keras_recbert.serving.savedmodel import read_savedmodel
 from keras_recbert.train import training_run
 from keras_recbert.train.checkpoints import Checkpoints
 from keras_recbert.train.fine_tuning import fine_tune
-from keras_recbert.train.training_run import FINE_TUNING, OWN_DATA_FILES
+from keras_recbert.train.training_run import FILES_OF_TASKS, FINE_TUNING
 
 FILES = {
     "vocab.txt",
@@ -30,6 +30,7 @@ FILES = {
     "tensorboard",
     "results.json",
 }
+REPORT = {"predictions.csv", "report_validation.md", "mistakes_validation.csv"}
 
 
 def config(folder, task="sst2", **options):
@@ -69,8 +70,14 @@ def run(tmp_path_factory):
 
 def test_a_run_writes_what_it_promises(run):
     folder, _, _, results = run
-    assert names_in(folder) == {*FILES, "savedmodel"}  # and no checkpoints any more
-    written = set(FINE_TUNING.files) - set(OWN_DATA_FILES)
+    # And no checkpoints any more.
+    assert names_in(folder) == {
+        *FILES,
+        *REPORT,
+        "confusion_validation.png",
+        "savedmodel",
+    }
+    written = set(FINE_TUNING.files) - set(FILES_OF_TASKS)
     assert {*FILES, "savedmodel", "checkpoints"} == written
     assert json.loads((folder / "results.json").read_text()) == results
     png = (folder / "learning_curve.png").read_bytes()
@@ -87,17 +94,22 @@ def test_results_hold_what_the_run_was(run):
     assert results["model"] == "bert_tiny"
     assert results["num_parameters"] == model.count_params()
     assert results["train_examples"] == 24
-    assert results["dev_examples"] == {"dev": 10}
-    assert set(results["scores"]) == {"dev_loss", "dev_accuracy"}
+    assert results["validation_examples"] == {"validation": 10}
+    assert set(results["scores"]) == {"validation_loss", "validation_accuracy"}
     assert results["config"]["learning_rate"] == 2e-2
     assert results["config"]["model"] == options.model
     assert results["versions"]["keras"] == keras.__version__
     assert results["seconds"] > 0
-    assert set(results["checksums"]) == {"train", "dev"}
+    assert set(results["checksums"]) == {"train", "validation"}
     assert results["examples_per_second"] > 0
     assert results["steps"] % options.epochs == 0
     assert {len(values) for values in results["history"].values()} == {6}
-    assert set(results["history"]) == {"loss", "accuracy", "dev_loss", "dev_accuracy"}
+    assert set(results["history"]) == {
+        "loss",
+        "accuracy",
+        "validation_loss",
+        "validation_accuracy",
+    }
 
 
 def test_the_learning_rate_of_the_config_is_used(run):
@@ -123,13 +135,15 @@ def test_history_is_a_plain_table(run):
 
 def test_the_best_epoch_is_kept(run):
     folder, options, model, results = run
-    scores = results["history"]["dev_accuracy"]
+    scores = results["history"]["validation_accuracy"]
     assert results["best_epoch"] == 1 + int(np.argmax(scores))
-    assert results["scores"]["dev_accuracy"] == max(scores)
-    dev = read_split("sst2", options.data_dir, "dev")
+    assert results["scores"]["validation_accuracy"] == max(scores)
+    validation = read_split("sst2", options.data_dir, "validation")
     for kept in (model, load_model(folder / "model.keras")):
-        logits = kept.predict(dev.fields["text"], verbose=0)
-        found = glue_scores("accuracy", dev.targets["label"], logits.argmax(axis=1))
+        logits = kept.predict(validation.fields["text"], verbose=0)
+        found = glue_scores(
+            "accuracy", validation.targets["label"], logits.argmax(axis=1)
+        )
         assert found == {"accuracy": max(scores)}
     assert load_model(folder / "model.keras").label_names == ["negative", "positive"]
 
@@ -139,15 +153,15 @@ def test_best_weights_are_not_just_the_last(tmp_path, monkeypatch):
     made_up = iter([0.5, 0.9, 0.9, 0.1])
     kernels = []
 
-    class Scores(training_run.DevScores):
+    class Scores(training_run.ValidationScores):
         def on_epoch_end(self, epoch, logs=None):
-            logs["dev_accuracy"], logs["dev_loss"] = next(made_up), 0.0
+            logs["validation_accuracy"], logs["validation_loss"] = next(made_up), 0.0
             kernels.append(self.model.head.dense.kernel.numpy())
 
-    monkeypatch.setattr(training_run, "DevScores", Scores)
+    monkeypatch.setattr(training_run, "ValidationScores", Scores)
     model, results = fine_tune(config(tmp_path))
     assert results["best_epoch"] == 2
-    assert results["scores"]["dev_accuracy"] == 0.9
+    assert results["scores"]["validation_accuracy"] == 0.9
     assert largest_difference(model.head.dense.kernel, kernels[1]) == 0
     assert largest_difference(kernels[2], kernels[1]) > 1e-4
 
@@ -160,23 +174,24 @@ def test_a_score_that_is_no_number_is_not_the_best():
 @pytest.mark.parametrize(
     ("task", "scores"),
     [
-        pytest.param("rte", {"dev_accuracy"}, marks=pytest.mark.slow),
-        ("stsb", {"dev_pearson", "dev_spearman"}),
-        ("mnli", {"dev_matched_accuracy", "dev_mismatched_accuracy"}),
+        pytest.param("rte", {"validation_accuracy"}, marks=pytest.mark.slow),
+        ("stsb", {"validation_pearson", "validation_spearman"}),
+        ("mnli", {"validation_matched_accuracy", "validation_mismatched_accuracy"}),
     ],
 )
-def test_pairs_scores_and_two_dev_splits(tmp_path, task, scores):
+def test_pairs_scores_and_two_validation_splits(tmp_path, task, scores):
     model, results = fine_tune(config(tmp_path, task, epochs=1))
     splits = {name.rpartition("_")[0] for name in scores}
     assert set(results["scores"]) == scores | {f"{split}_loss" for split in splits}
-    assert set(results["dev_examples"]) == splits
-    assert names_in(tmp_path / "run") == FILES
+    assert set(results["validation_examples"]) == splits
+    picture = "scatter_validation.png" if task == "stsb" else "confusion_validation.png"
+    assert names_in(tmp_path / "run") == {*FILES, *REPORT, picture}
     assert model.fields == ("text", "text_pair")
     assert load_model(tmp_path / "run" / "model.keras").fields == ("text", "text_pair")
     split = sorted(splits)[0]
-    dev = read_split(task, tmp_path / "glue", split)
-    logits = model.predict(tuple(dev.fields.values()), verbose=0)
-    loss = float(model.loss(dev.targets["label"], logits))
+    validation = read_split(task, tmp_path / "glue", split)
+    logits = model.predict(tuple(validation.fields.values()), verbose=0)
+    loss = float(model.loss(validation.targets["label"], logits))
     assert results["scores"][f"{split}_loss"] == pytest.approx(loss, abs=1e-5)
 
 
@@ -212,7 +227,7 @@ def test_a_stopped_run_resumes_inside_an_epoch_bit_for_bit(
 
     model, found = fine_tune(config(tmp_path, **options))
     assert f"Resuming after step {per_epoch + 3}." in capsys.readouterr().out
-    assert names_in(run) == FILES
+    assert names_in(run) == {*FILES, *REPORT, "confusion_validation.png"}
     for key in ("history", "scores", "best_epoch"):
         assert found[key] == whole[key], key
     for weight, value in zip(model.weights, expected, strict=True):
@@ -224,20 +239,20 @@ def test_a_stopped_run_resumes_inside_an_epoch_bit_for_bit(
 def test_the_best_epoch_may_lie_before_the_stop(tmp_path, monkeypatch):
     kernels, made_up = [], iter([0.9, 0.2, 0.3])
 
-    class Scores(training_run.DevScores):
+    class Scores(training_run.ValidationScores):
         def on_epoch_end(self, epoch, logs=None):
-            logs["dev_accuracy"], logs["dev_loss"] = next(made_up), 0.0
+            logs["validation_accuracy"], logs["validation_loss"] = next(made_up), 0.0
             kernels.append(self.model.head.dense.kernel.numpy())
 
-    monkeypatch.setattr(training_run, "DevScores", Scores)
+    monkeypatch.setattr(training_run, "ValidationScores", Scores)
     with monkeypatch.context() as patch:
         stop_after(patch, epoch=1)
         with pytest.raises(Stopped):
             fine_tune(config(tmp_path, epochs=3))
     model, results = fine_tune(config(tmp_path, epochs=3))
-    assert results["history"]["dev_accuracy"] == [0.9, 0.2, 0.3]
+    assert results["history"]["validation_accuracy"] == [0.9, 0.2, 0.3]
     assert results["best_epoch"] == 1
-    assert results["scores"]["dev_accuracy"] == 0.9
+    assert results["scores"]["validation_accuracy"] == 0.9
     assert largest_difference(model.head.dense.kernel, kernels[0]) == 0
 
 
@@ -277,7 +292,7 @@ def test_limit_precision_and_a_given_vocabulary(tmp_path):
     assert model.preprocessor("Good good")["token_ids"].numpy().tolist() == [
         [2, 5, 4, 3]
     ]
-    assert model.backbone.policy.compute_dtype == "bfloat16"
+    assert model.encoder.policy.compute_dtype == "bfloat16"
     assert model.pooling == "first"
 
 
@@ -303,7 +318,7 @@ def test_a_run_from_pretrained_weights(tmp_path, capsys):
     assert not model.preprocessor.tokenizer.lowercase
     tokens = load_file(tmp_path / "bert" / "model.safetensors")
     assert np.array_equal(
-        model.backbone.embeddings.token_embedding.embeddings.numpy(),
+        model.encoder.embeddings.token_embedding.embeddings.numpy(),
         tokens["embeddings.word_embeddings.weight"],
     )
     again = keras_recbert.load(tmp_path / "run" / "preset")

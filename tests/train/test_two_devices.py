@@ -6,6 +6,7 @@ Dropout is 0: each device draws masks of its own.
 import itertools
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
@@ -14,12 +15,14 @@ import numpy as np
 import pytest
 import yaml
 from own_tables import write_rows
-from toy_texts import reviews, write_corpus, write_glue_task
+from toy_questions import write_quiz
+from toy_texts import reviews, write_arc, write_corpus, write_glue_task
 
 import keras_recbert
 
 pytestmark = pytest.mark.slow
 
+SAMPLES = pathlib.Path(__file__).parents[1] / "data" / "samples"
 SCRIPT = pathlib.Path(__file__).with_name("two_devices_script.py")
 TIMED = ("seconds", "tokens_per_second", "seconds_per_step")
 
@@ -144,6 +147,14 @@ FINE_TUNED = {
         "epochs": 3,
     },
     "scaled": {"train": "numbers.csv"},
+    # Several rows an example.
+    "windows": {
+        "task": "squad1",
+        "max_sequence_length": 16,
+        "overrides": {**FINE_TUNING["overrides"], "stride": 4, "decoder": "blstm"},
+    },
+    "words": {"task": "wnut17", "max_sequence_length": 12},
+    "choices": {"task": "arc_challenge", "model": "swish_tiny"},  # 2 to 4 of a text
 }
 
 # A gradient computed in bfloat16 has 8 bits, also that of each half of a batch, so that
@@ -258,8 +269,12 @@ def fine_tuned(tmp_path_factory):
             case |= {"task": None, "train": str(folder / case["train"])}
         else:
             case["data_dir"] = str(folder / "glue")
-    for task in {case["task"] for case in cases.values()} - {None}:
-        write_glue_task(folder / "glue", task, num_dev=15)
+    write_quiz(folder / "glue", number=15)
+    shutil.copytree(SAMPLES / "wnut17", folder / "glue", dirs_exist_ok=True)
+    others = {None, "arc_challenge", "squad1", "wnut17"}
+    for task in {case["task"] for case in cases.values()} - others:
+        write_glue_task(folder / "glue", task, num_validation=15)
+    write_arc(folder / "glue")
     run(folder, "finetune", cases)
     return folder
 

@@ -1,0 +1,34 @@
+"""The command that writes the page of results: results."""
+
+import pathlib
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+from keras_recbert.core.folders import check_file, new_file
+
+
+def results(
+    sources: Annotated[Positional[list[str]], arg(metavar="[FILE ...]")] = ["configs"],  # noqa: B006
+    output: str | None = None,
+):
+    """Collects finished fine-tuning runs beside the published scores, in Markdown.
+
+    Nothing is run. What is stale (made by another version, task or recipe) or partial
+    (seeds or stages are missing) is named, and so is a file that is left out.
+
+    Args:
+        sources: Files that `recbert table` wrote (results.json), or folders with files
+            *results.json.
+        output: File to write, such as docs/results.md; by default it is printed.
+    """
+    from keras_recbert.train.results_page import make_results_page
+
+    if output is None:
+        print(make_results_page(sources), end="")
+        return
+    check_file(output)
+    text = make_results_page(sources, pathlib.Path(output).parent)
+    with new_file(output) as written:
+        written.write_text(text, encoding="utf-8")
+    print(f"Wrote {output}.")

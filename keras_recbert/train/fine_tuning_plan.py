@@ -1,0 +1,140 @@
+"""The runs of a table of fine-tuning: recipes, tasks, encoders, options and seeds."""
+
+import dataclasses
+import pathlib
+
+from keras_recbert.config import FineTuningConfig, read_recipe
+from keras_recbert.config.grid import at_point, grid_points, point_name
+from keras_recbert.train.table_runs import check_different
+
+TUNING, FINAL = "tuning", "tuned"
+SPLIT_SEED = 0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Row:
+    """The runs of one recipe, task, encoder and point of the grid, one a seed.
+
+    Args:
+        recipe: str. Name of the file, and of the task where the table names tasks.
+        config: `FineTuningConfig`, with the options of the point.
+        point: dict of option to value.
+        stage: `TUNING` for runs that are scored on a held-out part of train, `FINAL`
+            for those of chosen options; None in a table without tuning.
+    """
+
+    recipe: str
+    config: FineTuningConfig
+    point: dict
+    stage: str | None = None
+
+    @property
+    def model(self):
+        return self.config.model
+
+    def name(self, seed):
+        """`RECIPE[-STAGE][-OPTION=VALUE...]-MODEL-seedSEED`, a folder of a run."""
+        parts = (self.recipe, self.stage, point_name(self.point), self.model)
+        return "-".join([*filter(None, parts), f"seed{seed}"])
+
+    def facts(self):
+        """What the results of a table say of its runs, beside what the runs say."""
+        stage = {} if self.stage is None else {"stage": self.stage}
+        return {"recipe": self.recipe, "point": self.point, **stage}
+
+    def at_stage(self, stage, fraction=None):
+        """This row, scored on a part of train, or trained on all of it and scored.
+
+        The last epoch counts, so that no score on the validation set chooses one. All
+        seeds hold the same examples out: where a data set has one file alone, what a
+        run is scored on in the end has chosen nothing for another seed.
+
+        Args:
+            stage: `TUNING` or `FINAL`.
+            fraction: share of the training examples to hold out for `TUNING`.
+        """
+        changes = {"keep_epoch": "last", "validation_fraction": fraction}
+        if self.config.split_seed is None:
+            changes["split_seed"] = SPLIT_SEED
+        if stage == TUNING and self.config.train is not None:
+            changes |= {"validation": None, "test": None}
+        config = dataclasses.replace(self.config, **changes)
+        return dataclasses.replace(self, config=config, stage=stage)
+
+
+def plan_rows(recipes, models, tasks, grid, **options):
+    """The rows of a table, checked.
+
+    Args:
+        recipes: paths of YAML files.
+        models, tasks: lists of names, or None for each recipe's own.
+        grid: dict of option to list of values, or None.
+        **options: fields of `FineTuningConfig` that all runs share.
+
+    Returns:
+        list of `Row`.
+
+    Raises:
+        ValueError, OSError: if a recipe or an option is wrong.
+    """
+    recipes = [pathlib.Path(recipe) for recipe in recipes]
+    check_different(recipes=[recipe.stem for recipe in recipes])
+    for name, values in (("models", models), ("tasks", tasks)):
+        if values is not None:
+            check_different(**{name: values})
+    rows = []
+    for recipe in recipes:
+        own = read_recipe(recipe, FineTuningConfig)
+        for task in tasks or [own.task]:
+            name = f"{recipe.stem}-{task}" if tasks else recipe.stem
+            for model in models or [own.model]:
+                given = {**options, "task": task, "model": model, "export": False}
+                config = dataclasses.replace(own, **given)
+                for point in grid_points(grid):
+                    rows.append(Row(name, _config_at(config, point, recipe), point))
+    return rows
+
+
+def _config_at(config, point, recipe):
+    try:
+        return at_point(config, point)
+    except ValueError as error:
+        raise ValueError(f"{recipe} with {point_name(point)}: {error}") from error
+
+
+def runs_of(rows, seeds, folder):
+    """The runs of rows; the seeds take turns.
+
+    Args:
+        rows: list of `Row`.
+        seeds: list of int.
+        folder: path.
+
+    Returns:
+        Tuple of a dict of the name of a run to its `FineTuningConfig`, and one to its
+        `Row`.
+
+    Raises:
+        ValueError: if two runs would have one folder, or one lacks its examples.
+    """
+    configs, row_of = {}, {}
+    for seed in seeds:
+        for row in rows:
+            run = row.name(seed)
+            if run in configs:
+                raise ValueError(
+                    f"Two runs would share the folder {folder / run}. Rename a recipe, "
+                    "or change values of the grid that differ in signs alone."
+                )
+            configs[run] = dataclasses.replace(
+                row.config, seed=seed, output_dir=str(folder / run)
+            )
+            row_of[run] = row
+    for run, config in configs.items():
+        if not (config.data_dir or config.tfds or config.train):
+            raise ValueError(
+                f"{run}: say where the examples are: data_dir (--data-dir DIR), a "
+                "folder with the files of the task; or train in the recipe, a "
+                "table of your own."
+            )
+    return configs, row_of

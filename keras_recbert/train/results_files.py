@@ -1,0 +1,173 @@
+"""Results files that are kept: read, and what is wrong with them named."""
+
+import dataclasses
+import pathlib
+
+import keras_recbert
+from keras_recbert.config import FineTuningConfig
+from keras_recbert.config.recipes import recipe_values
+from keras_recbert.core.json_files import read_json
+from keras_recbert.core.names import UnknownNameError
+from keras_recbert.data.task_spec import get_task
+from keras_recbert.train.fine_tuning_plan import TUNING
+
+NEEDED = (
+    "run",
+    "task",
+    "model",
+    "scores",
+    "config",
+    "seconds",
+    "device",
+    "versions",
+    "precision",
+    "notes",
+    "train_examples",
+)
+# What a table says in place of a recipe.
+OF_A_TABLE = {"model", "task", "seed", "weights", "precision", "data_dir", "output_dir"}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ResultsFile:
+    """The fine-tuning runs that a file lists.
+
+    Args:
+        path: path of the file.
+        runs: list of dict, as `recbert table` writes them.
+        problems: list of str. What is stale or partial.
+    """
+
+    path: pathlib.Path
+    runs: list
+    problems: list
+
+
+def find_results(sources):
+    """Paths of results files.
+
+    Args:
+        sources: list of paths of files, or of folders to search for `*results.json`.
+
+    Raises:
+        FileNotFoundError: if one is not there, or a folder has none.
+    """
+    paths = []
+    for source in map(pathlib.Path, sources):
+        if source.is_file():
+            paths.append(source)
+            continue
+        found = sorted(source.rglob("*results.json")) if source.is_dir() else []
+        if not found:
+            raise FileNotFoundError(
+                f"{source}: expected a results file, such as the results.json of "
+                "`recbert table`, or a folder with files *results.json."
+            )
+        paths += found
+    return paths
+
+
+def read_results(path):
+    """Reads a results file.
+
+    Args:
+        path: path.
+
+    Returns:
+        `ResultsFile`.
+
+    Raises:
+        ValueError: if it does not hold a list of fine-tuning runs; names file and
+            record.
+    """
+    try:
+        runs = read_json(path)
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}.") from error
+    if not isinstance(runs, list) or not runs:
+        raise ValueError(f"{path}: expected a list of runs, as `recbert table` writes.")
+    for number, run in enumerate(runs, start=1):
+        missing = [k for k in NEEDED if not isinstance(run, dict) or k not in run]
+        if missing:
+            raise ValueError(
+                f"{path}, record {number}: no {', '.join(missing)}. Expected a run "
+                "that `recbert table` of fine-tuning recipes wrote."
+            )
+    problems = [*_stale(path, runs), *_partial(runs)]
+    return ResultsFile(path, runs, problems)
+
+
+def label_of(run):
+    """Name of a run without encoder and seed: recipe, stage and options."""
+    name = run["run"].removesuffix(f"-seed{run['config']['seed']}")
+    return name.removesuffix(f"-{run['model']}")
+
+
+def _groups(runs):
+    groups = {}
+    for run in runs:
+        groups.setdefault((label_of(run), run["model"]), []).append(run)
+    return groups
+
+
+def _stale(path, runs):
+    """Sentences on runs that the package would not repeat as they are."""
+    for (label, model), found in _groups(runs).items():
+        reasons = []
+        for run in found:
+            reasons += [*_other_version(run), *_other_recipe(path, label, run)]
+        for reason in dict.fromkeys(reasons):
+            yield f"stale: {label}, {model}: {reason}"
+
+
+def _other_version(run):
+    version = run["versions"].get("keras_recbert")
+    if version != keras_recbert.__version__:
+        yield f"made by keras_recbert {version}, this is {keras_recbert.__version__}"
+    try:
+        task = get_task(run["task"])
+    except UnknownNameError:
+        return  # a table of a user's, or a task of an extension
+    made = run.get("task_version", 1)  # 1 is older than its mention in results
+    if made != task.version:
+        yield f"version {made} of the task, which now has version {task.version}"
+
+
+def _other_recipe(path, label, run):
+    """What the recipe, if it is here, now says otherwise."""
+    name = f"{run.get('recipe', label)}.yaml"
+    for recipe in (path.parent / name, path.parent.parent / "recipes" / name):
+        if recipe.is_file():
+            values = recipe_values(recipe, FineTuningConfig)
+            free = OF_A_TABLE | run.get("point", {}).keys()
+            for option, value in values.items():
+                if option in free or (
+                    option == "overrides" and any("." in key for key in free)
+                ):
+                    continue
+                if option in run["config"] and run["config"][option] != value:
+                    made = run["config"][option]
+                    yield f"made with {option}={made!r}, {name} now has {value!r}"
+            return
+
+
+def _partial(runs):
+    """Sentences on seeds and stages that are missing."""
+    all_seeds = sorted({run["config"]["seed"] for run in runs})
+    for (label, model), found in _groups(runs).items():
+        seeds = sorted(run["config"]["seed"] for run in found)
+        if seeds != all_seeds:
+            of = f"seeds {_list(seeds)} of {_list(all_seeds)}"
+            yield f"partial: {label}, {model}: {of}"
+    stages = {}
+    for run in runs:
+        if "stage" in run:
+            key = (run["recipe"], run["model"])
+            stages.setdefault(key, set()).add(run["stage"])
+    for (recipe, model), found in stages.items():
+        if found == {TUNING}:
+            yield f"partial: {recipe}, {model}: options were tried, none was chosen"
+
+
+def _list(values):
+    return ", ".join(map(str, values))

@@ -1,0 +1,174 @@
+"""The page of results: ours beside the published ones, from results files alone."""
+
+import os
+import pathlib
+
+from keras_recbert.data.task_spec import get_task, list_tasks
+from keras_recbert.train.fine_tuning_plan import FINAL, TUNING
+from keras_recbert.train.fine_tuning_table import percentages
+from keras_recbert.train.published import TITLES, published_score, source_of
+from keras_recbert.train.results_files import find_results, label_of, read_results
+from keras_recbert.train.table_runs import markdown_table, spread
+
+HEADER = (
+    "recipe",
+    "encoder",
+    "options chosen on",
+    "epoch",
+    "validation score",
+    "ours, %",
+    "published, %",
+    "trained on",
+    "seeds",
+    "minutes a run",
+    "setup",
+)
+
+
+def make_results_page(sources, folder="."):
+    """Markdown of all results: a section a task, and what is stale or partial.
+
+    Args:
+        sources: list of paths of results files, or of folders with `*results.json`.
+        folder: where the page will lie, which its links start from.
+
+    Returns:
+        str.
+
+    Raises:
+        FileNotFoundError: if a source is not there, or a folder has none.
+        ValueError: if no file holds runs of fine-tuning.
+    """
+    files, left_out = [], []
+    for path in find_results(sources):
+        try:
+            files.append(read_results(path))
+        except ValueError as error:
+            left_out.append((path, str(error).replace(str(path), "").strip(" :,")))
+    if not files:
+        reasons = "; ".join(f"{path}: {reason}" for path, reason in left_out)
+        raise ValueError(f"No file holds runs of fine-tuning: {reasons}")
+    runs = [(file, run) for file in files for run in file.runs]
+    setups = list(dict.fromkeys(_setup(run) for _, run in runs))
+    tasks = {run["task"]: None for _, run in runs}
+    known = list_tasks()
+    ordered = sorted(
+        tasks, key=lambda t: (known.index(t) if t in known else len(known), t)
+    )
+    parts = [_head(files, folder)]
+    for task in ordered:
+        parts.append(_section(task, [r for _, r in runs if r["task"] == task], setups))
+    parts.append(_list("Setups", [f"{n}. {s}" for n, s in enumerate(setups, 1)]))
+    models = dict.fromkeys(run["model"] for _, run in runs)
+    parts.append(_sources(models, runs))
+    problems = [
+        f"- {_link(file.path, folder)}: {problem}"
+        for file in files
+        for problem in file.problems
+    ]
+    problems += [
+        f"- {_link(path, folder)} is left out: {reason}" for path, reason in left_out
+    ]
+    parts.append(_list("Stale and partial files", problems or ["None."]))
+    return "\n".join(part for part in parts if part)
+
+
+def _head(files, folder):
+    links = ", ".join(_link(file.path, folder) for file in files)
+    return (
+        "# Results\n\n"
+        "Written by `recbert results --output docs/results.md` from\n"
+        f"{links}.\nWhat the runs are of: [results_notes.md](results_notes.md).\n\n"
+        "Ours is the mean and, of several seeds, the range. The epoch is the best on "
+        "the\nvalidation set, which flatters the score, or the last, which does not. "
+        "Minutes are\nof a machine that may have done other work.\n"
+    )
+
+
+def _section(task, runs, setups):
+    groups = {}
+    for run in runs:
+        if run.get("stage") != TUNING:
+            groups.setdefault((label_of(run), run["model"]), []).append(run)
+    rows, notes = [list(HEADER)], []
+    for (_, model), found in groups.items():
+        notes += [note for run in found for note in run["notes"]]
+        for metric, values in percentages(found).items():
+            rows.append(_row(task, model, found, metric, values, runs, setups))
+    if len(rows) == 1:
+        return ""
+    title = TITLES.get(task, task)
+    source = f"{get_task(task).source}.\n\n" if task in list_tasks() else ""
+    notes = "".join(f"\n- {note}" for note in dict.fromkeys(notes))
+    return f"## {title}\n\n{source}{markdown_table(rows)}" + (notes and f"{notes}\n")
+
+
+def _row(task, model, found, metric, values, runs, setups):
+    first = found[0]
+    minutes = [run["seconds"] / 60 for run in found]
+    return [
+        label_of(first),
+        f"`{model}`",
+        _chosen_on(first, runs),
+        first["config"].get("keep_epoch", "best"),
+        metric.replace("_", " "),
+        spread(values, 1),
+        _published(model, task, metric),
+        f"{first['train_examples']:,}",
+        ", ".join(str(run["config"]["seed"]) for run in found),
+        spread(minutes, 0),
+        ", ".join(str(1 + setups.index(s)) for s in dict.fromkeys(map(_setup, found))),
+    ]
+
+
+def _chosen_on(run, runs):
+    """What the options of a run were chosen by."""
+    if run.get("stage") != FINAL:
+        return "not searched" if not run.get("point") else "a grid, all shown"
+    tried = {
+        label_of(one)
+        for one in runs
+        if one.get("stage") == TUNING
+        and (one["recipe"], one["model"]) == (run["recipe"], run["model"])
+    }
+    return f"a part of train, of {len(tried)}"
+
+
+def _published(model, task, metric):
+    found = published_score(model, task, metric)
+    if found is None:
+        return "–"
+    score, split = found
+    return f"{score:g}" if split == "validation" else f"{score:g} (test)"
+
+
+def _setup(run):
+    versions = run["versions"]
+    return (
+        f"{run['device']}; {run['precision']['policy']}; keras_recbert "
+        f"{versions['keras_recbert']}, Keras {versions['keras']}, TensorFlow "
+        f"{versions['tensorflow']}, Python {versions['python']}"
+    )
+
+
+def _sources(models, runs):
+    lines = []
+    for model in models:
+        tasks = {
+            (run["task"], metric)
+            for _, run in runs
+            if run["model"] == model
+            for metric in percentages([run])
+        }
+        if any(published_score(model, *one) for one in tasks):
+            lines.append(f"- `{model}`: {source_of(model)}")
+    return _list("Published scores", lines or ["None of these encoders."])
+
+
+def _list(title, lines):
+    return f"## {title}\n\n" + "\n".join(lines) + "\n"
+
+
+def _link(path, folder):
+    target = pathlib.PurePath(os.path.relpath(path, folder)).as_posix()
+    return f"[{path.name}]({target})"

@@ -1,0 +1,159 @@
+"""The page of results: from files, with published scores and what is wrong."""
+
+import json
+import pathlib
+import re
+
+import pytest
+
+import keras_recbert
+from keras_recbert.cli import main
+from keras_recbert.models.registry import get_card, list_models
+from keras_recbert.train.published import METRICS, TITLES, published_score
+from keras_recbert.train.results_files import find_results, read_results
+from keras_recbert.train.results_page import make_results_page
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def run(seed, score, model="bert_minilm", recipe="rates", stage=None, **more):
+    middle = f"-{stage}" if stage else ""
+    return {
+        "run": f"{recipe}{middle}-{model}-seed{seed}",
+        "recipe": recipe,
+        "point": {"learning_rate": 1e-4} if stage else {},
+        **({"stage": stage} if stage else {}),
+        "task": "rte",
+        "task_version": 1,
+        "model": model,
+        "scores": {"validation_loss": 3.0, "validation_accuracy": score},
+        "config": {"seed": seed, "epochs": 4, "keep_epoch": "last"},
+        "seconds": 90.0 * (1 + seed),
+        "device": "CPU, 3 cores",
+        "versions": {
+            "keras_recbert": keras_recbert.__version__,
+            "keras": "3.1",
+            "tensorflow": "2.2",
+            "python": "3.11",
+        },
+        "precision": {"policy": "float32"},
+        "notes": ["RTE: a note."],
+        "train_examples": 2490,
+        **more,
+    }
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(runs, name="some_results.json"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(runs if isinstance(runs, str) else json.dumps(runs))
+        return path
+
+    return write
+
+
+def test_the_docs_have_the_page_of_the_files(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    assert make_results_page(["configs"], "docs") == page
+
+
+def test_ours_stands_beside_the_published_score(write, tmp_path):
+    tuned = [run(0, 0.66, stage="tuned"), run(1, 0.70, stage="tuned")]
+    tried = [
+        run(
+            seed, 0.5, stage="tuning", run=f"rates-tuning-{rate}-bert_minilm-seed{seed}"
+        )
+        for seed in (0, 1)
+        for rate in (1, 2, 3)
+    ]
+    others = [run(seed, 0.6, model="swish_minilm") for seed in (0, 1)]
+    write([*tried, *tuned, *others])
+    page = make_results_page([tmp_path], tmp_path / "docs")
+    assert "## RTE\n\nGLUE (Wang et al. 2019), RTE.\n" in page
+    assert (
+        "| rates-tuned | `bert_minilm` | a part of train, of 3 | last | accuracy "
+        "| 68.0 (66.0–70.0) | 68.8 | 2,490 | 0, 1 | 2 (2–3) | 1 |"
+    ) in page
+    assert "| rates | `swish_minilm` | not searched | last | accuracy | 60.0 " in page
+    assert "| 50.0" not in page  # scores on train are no results
+    assert page.count("- RTE: a note.") == 1
+    assert "1. CPU, 3 cores; float32; keras_recbert" in page
+    assert "- `bert_minilm`: Wang et al. 2020, MiniLM (arXiv:2002.10957), sec" in page
+    assert "[some_results.json](../some_results.json)" in page
+    assert page.endswith("## Stale and partial files\n\nNone.\n")
+
+
+def test_what_is_stale_or_partial_is_named(write, tmp_path):
+    write("task: rte\nepochs: 5\nseed: 9\n", "rates.yaml")
+    versions = {**run(0, 0)["versions"], "keras_recbert": "0.0.1"}
+    path = write(
+        [
+            run(0, 0.6),
+            run(1, 0.6, versions=versions),
+            run(0, 0.6, recipe="new", task_version=7),
+            run(0, 0.6, recipe="half", stage="tuning"),
+            run(1, 0.6, recipe="half", stage="tuning"),
+        ]
+    )
+    assert read_results(path).problems == [
+        "stale: rates, bert_minilm: made with epochs=4, rates.yaml now has 5",
+        "stale: rates, bert_minilm: made by keras_recbert 0.0.1, this is "
+        f"{keras_recbert.__version__}",
+        "stale: new, bert_minilm: version 7 of the task, which now has version 1",
+        "partial: new, bert_minilm: seeds 0 of 0, 1",
+        "partial: half, bert_minilm: options were tried, none was chosen",
+    ]
+    write("{", "other_results.json")
+    write([{"run": "a", "task": "sst2"}], "short_results.json")
+    page = make_results_page([tmp_path], tmp_path)
+    assert "- [some_results.json](some_results.json): stale: rates, " in page
+    assert "[other_results.json](other_results.json) is left out: is damaged:" in page
+    assert re.search(r"short_results.json\) is left out: record 1: no model, sc", page)
+
+
+def test_wrong_files_are_told(write, tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    good, bad = str(write([run(0, 0.6)])), str(write("[]", "b.json"))
+    for arguments, message in (
+        ([str(tmp_path / "none.json")], "none.json: expected a results file"),
+        ([str(tmp_path / "empty")], "empty: expected a results file"),
+        ([bad], "No file holds runs of fine-tuning: .*b.json: expected a list of runs"),
+        ([good, "--output", f"{tmp_path}/no/page.md"], "There is no folder|no folder"),
+    ):
+        assert main(["results", *arguments]) == 2
+        assert re.search(message, capsys.readouterr().err), arguments
+    assert not list(tmp_path.glob("**/*.md"))
+    assert main(["results", good]) == 0
+    assert capsys.readouterr().out == make_results_page([good])
+    assert main(["results", good, "--output", f"{tmp_path}/page.md"]) == 0
+    assert (tmp_path / "page.md").read_text() == make_results_page([good], tmp_path)
+
+
+def test_files_are_found_in_folders(write, tmp_path):
+    paths = [write("[]", "b_results.json"), write("[]", "a/results.json")]
+    write("[]", "other.json")
+    assert find_results([tmp_path]) == [paths[1], paths[0]]
+
+
+def test_every_published_score_of_a_task_is_found():
+    reached = {
+        (model, score)
+        for model in list_models()
+        for task in TITLES
+        for metric in (*METRICS, "accuracy")
+        if (score := published_score(model, task, metric))
+    }
+    named = {
+        (model, (score, "test" if " test " in name else "validation"))
+        for model in list_models()
+        for name, score in get_card(model).targets.items()
+        if not name.startswith("GLUE")  # averages
+    }
+    assert named == reached
+    assert published_score("bert_minilm", "rte", "accuracy") == (68.8, "validation")
+    assert published_score("bert_tiny", "sst2", "accuracy") == (83.2, "test")
+    assert published_score("swish_minilm", "rte", "accuracy") is None
+    assert published_score("nobody", "rte", "accuracy") is None
