@@ -18,9 +18,36 @@ MARKERS = {
 ON_REQUEST = ("benchmark", "gpu")
 
 
+# Files that take longest. Workers that begin with them end at the same time.
+LONGEST_FIRST = (
+    "train/test_multi_worker.py",
+    "train/test_two_devices.py",
+    "train/test_pretraining_restart.py",
+    "train/test_fine_tuning_restart.py",
+    "train/test_pretraining_workers.py",
+    "convert/test_minilm.py",
+    "test_notebooks.py",
+    "train/test_quickstart.py",
+    "train/test_training_run.py",
+    "tasks/test_pretrainer.py",
+    "serving/test_savedmodel.py",
+    "test_extending.py",
+    "tasks/test_fine_tuned_model.py",
+    "tasks/test_text_model.py",
+    "models/test_gradient_checkpointing.py",
+    "train/test_own_data_runs.py",
+    "train/test_own_data.py",
+    "train/test_run.py",
+)
+
+
 def pytest_configure(config):
     for name, meaning in MARKERS.items():
         config.addinivalue_line("markers", f"{name}: {meaning}")
+    if config.option.durations is None:
+        config.option.durations = 40  # what a faster suite would begin with
+    # xdist would begin with the files of most tests, which are those of short ones.
+    config.option.loadscopereorder = False
 
 
 def pytest_collection_modifyitems(config, items):
@@ -33,6 +60,9 @@ def pytest_collection_modifyitems(config, items):
     if deselected:
         config.hook.pytest_deselected(items=deselected)
         items[:] = [item for item in items if not _markers(item) & left_out]
+    folder = pathlib.Path(__file__).parent
+    place = {folder / name: index for index, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: place.get(item.path, len(place)))
 
 
 def pytest_collection_finish():
@@ -61,6 +91,15 @@ def _nothing_left_behind():
 
 def _markers(item):
     return {marker.name for marker in item.iter_markers()}
+
+
+@pytest.fixture
+def eager_steps(monkeypatch):
+    """Models train and predict op by op: tracing takes longer than a few steps."""
+    import keras
+
+    always = property(lambda model: True, lambda model, value: None)
+    monkeypatch.setattr(keras.Model, "run_eagerly", always)
 
 
 @pytest.fixture(scope="session")

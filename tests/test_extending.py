@@ -5,14 +5,16 @@ import json
 import os
 import pathlib
 import re
-import subprocess
 import sys
 
 import keras
 import numpy as np
+import processes
 import pytest
 import tensorflow as tf
-from harness import run_model_contract, token_batch
+from harness import token_batch
+from model_contract import run_model_contract
+from registries import registries_kept
 from toy_texts import (
     VOCABULARY,
     review_pairs,
@@ -23,13 +25,9 @@ from toy_texts import (
 )
 
 import keras_recbert
-from keras_recbert.blocks import BlockKind, block_kind, get_block, register_block
+from keras_recbert.blocks import BlockKind, get_block, register_block
 from keras_recbert.cli import main
 from keras_recbert.cli.extensions import VARIABLE
-from keras_recbert.data import task_spec
-from keras_recbert.heads import head
-from keras_recbert.models import backbone, encoder, registry
-from keras_recbert.text import packer
 
 DOCS = pathlib.Path(__file__).parents[1] / "docs" / "extending.md"
 SIZES = {"hidden_dim": 16, "num_layers": 1}
@@ -47,29 +45,13 @@ def write_example(name, folder, most_lines=40):
 
 @contextlib.contextmanager
 def imported(file):
-    """Imports a file as a user does; forgets afterwards what it registered.
-
-    Other tests count what is registered.
-    """
-    assert backbone.RecBertBackbone.__name__ in encoder._ENCODERS  # imported before
-    registries = [
-        registry._CARDS,
-        block_kind._KINDS,
-        head._HEADS,
-        encoder._ENCODERS,
-        packer.PACKERS,
-        task_spec._TASKS,
-    ]
-    before = [dict(one) for one in registries]
+    """Imports a file as a user does; forgets afterwards what it registered."""
     sys.path.insert(0, str(file.parent))
     try:
-        yield __import__(file.stem)
+        with registries_kept():
+            yield __import__(file.stem)
     finally:
         sys.path.remove(str(file.parent))
-        del sys.modules[file.stem]
-        for one, kept in zip(registries, before, strict=True):
-            one.clear()
-            one.update(kept)
 
 
 @pytest.fixture(scope="module")
@@ -81,12 +63,9 @@ def my_blocks(tmp_path_factory):
 
 def recbert(*arguments):
     """A command in a process of its own, which knows nothing of `my_blocks` yet."""
-    process = subprocess.run(
-        [sys.executable, "-m", "keras_recbert.cli", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-    )
-    return process.returncode, process.stdout + process.stderr
+    process = processes.start(*arguments)
+    output, _ = process.communicate()
+    return process.returncode, output
 
 
 def test_a_block_of_ones_own_keeps_the_contract_of_the_zoo(my_blocks, tmp_path):
@@ -191,9 +170,9 @@ def test_an_encoder_of_ones_own_in_every_form_of_a_model(tmp_path):
             model = keras_recbert.build(
                 "bilstm_tiny", task="classifier", **arguments, **options
             )
-            table = model.backbone.embeddings.embeddings.numpy()
+            table = model.encoder.embeddings.embeddings.numpy()
             model.fit(texts, labels, epochs=2, verbose=0)
-            moved = np.any(model.backbone.embeddings.embeddings.numpy() != table)
+            moved = np.any(model.encoder.embeddings.embeddings.numpy() != table)
             assert moved != (options.get("freeze") == "embeddings")
         expected = model.predict(texts, verbose=0)
         # A text alone, and beside longer ones.
@@ -207,13 +186,13 @@ def test_an_encoder_of_ones_own_in_every_form_of_a_model(tmp_path):
         model.export_savedmodel(tmp_path / "served")
         explained = str(keras_recbert.explain(tmp_path / "preset"))
         assert explained == str(keras_recbert.explain("bilstm_tiny", units=6)).replace(
-            "bilstm_tiny", model.backbone.name
+            "bilstm_tiny", model.encoder.name
         )
         assert "1 blocks, 12 wide" in explained and "bidirectional LSTM" in explained
         assert keras_recbert.count_parameters("bilstm_tiny", units=6) > 30522 * 6
         with pytest.raises(ValueError, match="'unit'.*Did you mean 'units'"):
             keras_recbert.build("bilstm_tiny", unit=3)
-        tiny_model().backbone.save_preset(tmp_path / "bert")
+        tiny_model().encoder.save_preset(tmp_path / "bert")
         for name, weights in (("bilstm_tiny", "bert"), ("bert_tiny", "preset")):
             with pytest.raises(ValueError, match="`weights` start encoders of BERT"):
                 keras_recbert.build(name, weights=tmp_path / weights)
@@ -263,11 +242,11 @@ def test_a_data_set_of_ones_own(help_desk, tmp_path, capsys, monkeypatch):
     command += ["--data-dir", str(help_desk.parent), "--output-dir", str(run)]
     with imported(file):
         assert main(command) == 0
-        assert "dev f1: " in capsys.readouterr().out
+        assert "validation f1: " in capsys.readouterr().out
         results = json.loads((run / "results.json").read_text())
         assert (results["task"], results["task_version"]) == ("mine", 1)
-        assert {"dev_accuracy", "dev_f1"} < set(results["scores"])
-        assert results["dev_examples"] == {"dev": 8}
+        assert {"validation_accuracy", "validation_f1"} < set(results["scores"])
+        assert results["validation_examples"] == {"validation": 8}
         model = keras_recbert.load(run / "preset")
         assert model.label_names == ["false", "true"]
         assert model.fields == ("text", "text_pair")
@@ -276,12 +255,15 @@ def test_a_data_set_of_ones_own(help_desk, tmp_path, capsys, monkeypatch):
 
         assert main(["--import", str(file), "list", "--tasks", "m*"]) == 0
         shown = capsys.readouterr().out.splitlines()[1:]
-        assert [line.split()[0] for line in shown] == ["mrpc", "mnli", "mine"]
-        assert "question, passage  classifier  f1, accuracy" in shown[-1]
+        names = [line.split()[0] for line in shown]
+        assert names == ["mrpc", "mnli", "multirc", "mine"]
+        assert "question, passage classifier f1, accuracy" in " ".join(
+            shown[-1].split()
+        )
         with pytest.raises(SystemExit):
             main(["--import", str(file), "finetune", "--help"])
         told = capsys.readouterr().out.replace("\u2502", " ")
-        assert "wnli, mine; by default sst2" in " ".join(told.split())
+        assert "mine; by default sst2" in " ".join(told.split())
 
 
 def test_a_data_set_of_ones_own_says_what_is_wrong(help_desk, tmp_path):

@@ -24,7 +24,7 @@ ARROWS = {
     "models": {"blocks", "core", "layers", "ops"},
     "objectives": {"core"},
     "config": {"core", "objectives"},
-    "data": {"config", "core", "objectives", "text"},
+    "data": {"config", "core", "metrics", "objectives", "text"},
     "heads": {"core", "layers", "metrics", "models"},
     "tasks": {
         "blocks",
@@ -70,13 +70,20 @@ ARROWS = {
         *MODELS,
     },
 }
-# Methods of a model that save it call what is above: these import inside the method.
+# Methods of a model that save it, and the one of an encoder that reads texts, call what
+# is above: these import inside the method.
 SAVING = {
-    "models/backbone.py": {"convert"},
-    "models/encoder.py": {"convert"},
+    "models/recbert_encoder.py": {"convert"},
+    "models/encoder.py": {"convert", "serving", "tasks"},
     "tasks/text_model.py": {"convert", "serving"},
 }
-SAVING_METHODS = ("save_preset", "save_huggingface", "export", "export_savedmodel")
+SAVING_METHODS = (
+    "save_preset",
+    "save_huggingface",
+    "export",
+    "export_savedmodel",
+    "encode",
+)
 ANYTHING = {"cli", "__main__"}
 
 

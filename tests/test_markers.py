@@ -1,6 +1,7 @@
 """What runs without `-m`, and with it."""
 
 import pathlib
+import runpy
 import shutil
 import subprocess
 import sys
@@ -66,6 +67,12 @@ def test_benchmarks_and_gpu_tests_run_on_request(run_pytest, expression, names):
         line.split("test_")[-1] for line in output.split("\n") if "PASSED" in line
     }
     assert passed - {"data"} == names
+
+
+def test_files_that_come_first_are_there():
+    folder = pathlib.Path(__file__).parent
+    names = runpy.run_path(str(folder / "conftest.py"))["LONGEST_FIRST"]
+    assert names and all((folder / name).is_file() for name in names)
 
 
 def test_missing_data_is_skipped_with_the_way_out(run_pytest, monkeypatch, tmp_path):

@@ -1,12 +1,13 @@
 """README and docs tell the truth: their code runs, their commands are real."""
 
 import functools
-import pathlib
 import re
 import shlex
 
 import pytest
 import tyro
+from docs_pages import PAGES, README, ROOT, blocks, shell_commands
+from registries import registries_kept
 
 import keras_recbert
 from keras_recbert.cli import COMMANDS, CONFIGS
@@ -16,27 +17,8 @@ from keras_recbert.data import list_tasks
 from keras_recbert.data.task_table import make_task_table
 from keras_recbert.models.zoo_table import make_zoo_table
 
-ROOT = pathlib.Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = {
-    path.name: path.read_text(encoding="utf-8")
-    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md"))
-}
 
-
-def blocks(language, text=README):
-    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
-
-
-def commands(text):
-    """Lines of shell blocks that call `recbert`, without the word."""
-    for block in blocks("bash", text):
-        for line in block.replace("\\\n", " ").splitlines():
-            line = line.rpartition(" && ")[2]
-            if line.startswith("recbert "):
-                yield line.removeprefix("recbert ")
-
-
+@pytest.mark.slow
 def test_python_blocks_run_one_after_the_other(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     namespace = {}
@@ -50,28 +32,40 @@ def test_python_blocks_run_one_after_the_other(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_python_blocks_of_the_docs_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = []
     for name, text in PAGES.items():
-        if name not in ("README.md", "extending.md"):  # tests/test_extending.py
+        # tests/test_extending.py, tests/train/test_open_search.py
+        if name not in ("README.md", "extending.md", "sweeps.md"):
             namespace = {}
-            for block in blocks("python", text):
-                exec(compile(block, name, "exec"), namespace)
-                run.append(name)
-    assert set(run) == {"weights.md"}
+            with registries_kept():
+                for block in blocks("python", text):
+                    exec(compile(block, name, "exec"), namespace)
+                    run.append(name)
+    assert set(run) == {
+        "embeddings.md",
+        "long_texts.md",
+        "multiple_choice.md",
+        "question_answering.md",
+        "several_heads.md",
+        "tagging.md",
+        "weights.md",
+    }
 
 
 COMMAND_LINES = [
-    pytest.param(line, id=f"{name}: {line[:60]}")
+    pytest.param(line.removeprefix("recbert "), id=f"{name}: {line[:60]}")
     for name, text in PAGES.items()
-    for line in dict.fromkeys(commands(text))
+    for line in dict.fromkeys(shell_commands(text))
+    if line.startswith("recbert ")
 ]
 
 
 @pytest.mark.parametrize("line", COMMAND_LINES)
 def test_commands_are_as_the_command_line_takes_them(line, monkeypatch):
-    """Parsed, not run; a recipe that is named is read."""
+    """Parsed, with the recipe that is named; tests/test_docs_commands.py runs them."""
     monkeypatch.chdir(ROOT)
     line = re.sub(r"--import my_\w+\.py ", "", line)
     argv = import_extensions(shlex.split(line))

@@ -121,6 +121,8 @@ LOAD = """
     for path in map(pathlib.Path, sys.argv[2:]):
         model = keras.models.load_model(path)
         inputs = {{key: batch[key] for key in model.input}}
+        if model.name == "multiple_choice":
+            inputs = {{key: ids[:, None] for key, ids in inputs.items()}}
         found = keras.tree.flatten(model(inputs))[0]
         expected = np.load(path.with_suffix(".npy"))
         assert np.max(np.abs(np.asarray(found) - expected)) < 1e-5, path
@@ -141,6 +143,12 @@ def models(batch):
     )
     yield regressor
     yield tiny_model(lora_rank=2)
+    yield tiny_model(task="question_answering")
+    yield tiny_model(task="multiple_choice")
+    tagger = tiny_model(task="token_classifier", label_names=["O", "B-person"])
+    head = tagger.head
+    tagger.compile("adam", head.loss(), weighted_metrics=head.metrics())
+    yield tagger
     layerwise = tiny_model()
     factors = learning_rate_factors(layerwise, 0.5)
     layerwise.compile(fine_tuning_optimizer(10, rate_factors=factors), "mse")
@@ -172,6 +180,8 @@ def test_keras_loads_every_model_in_a_new_process(tmp_path):
         path = tmp_path / f"{number}.keras"
         model.save(path)
         inputs = {key: batch[key] for key in model.input}
+        if model.name == "multiple_choice":  # one choice each
+            inputs = {key: ids[:, None] for key, ids in inputs.items()}
         np.save(path.with_suffix(".npy"), keras.tree.flatten(model(inputs))[0])
         with zipfile.ZipFile(path) as archive:
             config = archive.read("config.json").decode()
