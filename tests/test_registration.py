@@ -120,9 +120,10 @@ LOAD = """
     batch = dict(np.load(sys.argv[1]))
     for path in map(pathlib.Path, sys.argv[2:]):
         model = keras.models.load_model(path)
-        inputs = {{key: batch[key] for key in model.input}}
-        if model.name == "multiple_choice":
-            inputs = {{key: ids[:, None] for key, ids in inputs.items()}}
+        inputs = {{
+            key: batch[key][:, None] if symbol.ndim > batch[key].ndim else batch[key]
+            for key, symbol in model.input.items()
+        }}
         found = keras.tree.flatten(model(inputs))[0]
         expected = np.load(path.with_suffix(".npy"))
         assert np.max(np.abs(np.asarray(found) - expected)) < 1e-5, path
@@ -143,6 +144,7 @@ def models(batch):
     )
     yield regressor
     yield tiny_model(lora_rank=2)
+    yield tiny_model(long_texts="windows")
     yield tiny_model(task="question_answering")
     yield tiny_model(task="multiple_choice")
     tagger = tiny_model(task="token_classifier", label_names=["O", "B-person"])
@@ -179,9 +181,10 @@ def test_keras_loads_every_model_in_a_new_process(tmp_path):
     for number, model in enumerate(models(batch)):
         path = tmp_path / f"{number}.keras"
         model.save(path)
-        inputs = {key: batch[key] for key in model.input}
-        if model.name == "multiple_choice":  # one choice each
-            inputs = {key: ids[:, None] for key, ids in inputs.items()}
+        inputs = {  # one choice each, one window each
+            key: batch[key][:, None] if symbol.ndim > batch[key].ndim else batch[key]
+            for key, symbol in model.input.items()
+        }
         np.save(path.with_suffix(".npy"), keras.tree.flatten(model(inputs))[0])
         with zipfile.ZipFile(path) as archive:
             config = archive.read("config.json").decode()

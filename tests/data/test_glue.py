@@ -315,8 +315,8 @@ def test_real_files_of_other_names(real_glue):
 @pytest.mark.slow
 def test_real_official_mnli_layout(real_glue):
     sample = real_glue / "MNLI/official_layout_sample"
-    splits = get_task("mnli").files
-    assert available_splits("mnli", sample) == list(splits)
+    splits = [split for split in get_task("mnli").files if split != "test_diagnostic"]
+    assert available_splits("mnli", sample) == splits
     read = {split: read_split("mnli", sample, split) for split in splits}
     assert [len(read[split]) for split in splits] == [6, 5, 5, 5, 5]
     assert read["test_matched"].targets is None
