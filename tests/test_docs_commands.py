@@ -46,6 +46,8 @@ SMALL = {
     "recbert pretrain": f"--steps 2 --batch-size 8 --sequence-length 24 {ONE_BLOCK}",
     "recbert table --recipe": "--grid learning_rate=1e-3,2e-3 --seeds 0 "
     "--models bert_minilm",
+    "recbert table configs/recipes": "--grid learning_rate=1e-4 --seeds 0 "
+    "--models bert_minilm --no-background",
     "recbert table": "--seeds 0 --no-background",
     "recbert benchmark serving": f"--quick {BENCHMARK}",
     "recbert benchmark": f"swish_rnn --shapes 2x8 {BENCHMARK}",
@@ -244,7 +246,7 @@ def place(tmp_path, data_dir, monkeypatch):
 @pytest.fixture
 def few_docs(monkeypatch):
     """The quick start reads the standard library only; no option says so."""
-    options = {"search_paths": [sysconfig.get_path("stdlib")], "max_examples": 3000}
+    options = {"search_paths": [sysconfig.get_path("stdlib")], "max_examples": 1000}
     monkeypatch.setattr(
         quickstart,
         "load_python_docs",

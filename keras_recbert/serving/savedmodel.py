@@ -117,9 +117,14 @@ def write_packed_savedmodel(model, path, input_signature=None, verbose=None):
     """
     if input_signature is None:
         input_signature = [_packed_specs(model)]
-    endpoints = {"serve": (model.__call__, input_signature)}
+    signature = keras.tree.map_structure(
+        lambda spec: tf.TensorSpec(spec.shape, spec.dtype, spec.name), input_signature
+    )
     with naming(path, path):
-        _write(path, endpoints, model, verbose is None or verbose)
+        traced = _write(path, {"serve": (model.__call__, signature)}, model)
+    if verbose is None or verbose:
+        endpoint = traced["serve"].pretty_printed_signature()
+        print(f"Saved artifact at '{path}'. Its endpoint `serve`:\n{endpoint}")
 
 
 def _packed_specs(model):
@@ -130,29 +135,39 @@ def _packed_specs(model):
     }
 
 
-def _write(folder, endpoints, model, verbose=False):
+class _Root(tf.Module):
+    """What a SavedModel holds, where those who load it look for it."""
+
+    variables = trainable_variables = ()
+
+
+def _write(folder, endpoints, model):
     """Writes functions of a model, a dict of name to `(function, input_signature)`.
 
-    The archive adds by itself the TensorFlow variables that an endpoint reads. With
-    `archive.track(model)` it would write the variables of Keras, too: each weight
-    twice. The tokenizer holds no table that must be tracked.
+    Only what a function reads is written, and each weight once: with the model itself
+    Keras's variables would be there beside TensorFlow's. The tokenizer holds no table
+    that must be tracked. Functions are traced here, as TensorFlow traces what is no
+    concrete function a second time.
     """
-    archive = keras.export.ExportArchive()
-    read = {}
+    read, traced = {}, {}
     with portable_graphs():
         for name, (function, signature) in endpoints.items():
-            traced = archive.add_endpoint(name, function, input_signature=signature)
-            for variable in traced.get_concrete_function().variables:
-                read[id(variable)] = variable
-        # Where those who load it look for them.
-        archive.variables.extend(read.values())
+            function = tf.function(function, signature, autograph=False)
+            traced[name] = function.get_concrete_function()
+            read |= {id(variable): variable for variable in traced[name].variables}
         # TensorFlow's variables do not know what Keras has frozen.
         frozen = {id(weight.value) for weight in model.non_trainable_weights}
-        archive.trainable_variables.extend(
+        root = _Root()
+        root.variables = [*read.values()]
+        root.trainable_variables = [
             v for key, v in read.items() if v.trainable and key not in frozen
-        )
+        ]
+        for name, function in traced.items():
+            setattr(root, name, function)
+        signatures = {"serving_default": next(iter(traced.values())), **traced}
         with _without_temporary_names():
-            archive.write_out(str(folder), verbose=verbose)
+            tf.saved_model.save(root, str(folder), signatures=signatures)
+    return traced
 
 
 @contextlib.contextmanager

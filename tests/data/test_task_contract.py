@@ -83,8 +83,19 @@ def test_a_task_has_a_train_and_a_validation_split(name):
                 assert tags <= set(task.label_names)
 
 
+def kinds_of_task():
+    """The first task of each way to read, learn, score and hand in."""
+    kinds = {}
+    for name in list_tasks():
+        task = get_task(name)
+        read = getattr(task.read, "__name__", type(task.read).__name__)
+        kind = (read, task.head, task.metrics, len(task.fields), not task.submission)
+        kinds.setdefault(kind, name)
+    return list(kinds.values())
+
+
 @pytest.mark.slow
-@each_task
+@pytest.mark.parametrize("name", kinds_of_task())
 def test_a_task_trains_on_its_sample(name, tmp_path):
     from keras_recbert.train.fine_tuning import fine_tune
 

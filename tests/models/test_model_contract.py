@@ -31,15 +31,9 @@ def _shrunk_outputs(name):
     return config, [x.numpy() for x in tf.nest.flatten(encoder(token_batch()))]
 
 
-@pytest.mark.parametrize(
-    "name",
-    # Shrunk, `bert_large` is `bert_tiny`: the test below proves it, and the fast
-    # suite runs the contract once for each architecture.
-    [
-        pytest.param(name, marks=() if _first(name) == name else pytest.mark.slow)
-        for name in NAMES
-    ],
-)
+# Shrunk, `bert_large` is `bert_tiny`: the test below proves it, so that the contract
+# runs once for each architecture.
+@pytest.mark.parametrize("name", [name for name in NAMES if _first(name) == name])
 def test_encoder_keeps_the_contract(name, tmp_path):
     run_model_contract(name, tmp_path)
 

@@ -75,11 +75,13 @@ def test_heads_do_not_depend_on_blocks_above_them(block):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("entries", "dtype"),
-    [(ALL[5], "float32"), (LOW_SENTENCE, "mixed_bfloat16")],
+    ("block", "entries", "dtype"),
+    [
+        ("transformer", ALL[5], "float32"),
+        *((block, LOW_SENTENCE, "mixed_bfloat16") for block in SHRUNK),
+    ],
     ids=str,
 )
-@pytest.mark.parametrize("block", SHRUNK)
 def test_every_kind_of_block_trains_with_every_head(block, entries, dtype):
     model = make(entries, block, dtype=dtype)
     batch = examples(model)

@@ -37,6 +37,7 @@ def test_each_choice_is_a_row_as_of_a_pair(arguments, truncation):
             assert np.all(found[index, len(choices) :] == padding)
 
 
+@pytest.mark.usefixtures("graphs")
 def test_a_column_of_lists_in_every_form():
     packer = ChoicePreprocessor(TOKENIZER)
     expected = packer((TEXTS, CHOICES))
@@ -92,6 +93,7 @@ def test_examples_without_choices_are_refused():
         ChoicePreprocessor(TOKENIZER)({"text": TEXTS})
 
 
+@pytest.mark.usefixtures("graphs")
 def test_a_graph_refuses_them_too():
     packer = ChoicePreprocessor(TOKENIZER)
     graph = tf.function(lambda *columns: packer(columns))

@@ -23,14 +23,6 @@ def tokenizer():
     return WordPieceTokenizer(PIECES)
 
 
-@pytest.fixture
-def op_by_op():
-    """Functions of TensorFlow run op by op: tracing takes longer than one batch."""
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
-
-
 def lists(packed):
     return [packed[field].numpy().tolist() for field in FIELDS]
 
@@ -111,9 +103,7 @@ def test_special_tokens_cannot_come_from_text(tokenizer):
 
 @pytest.mark.parametrize("truncation", TRUNCATIONS)
 @pytest.mark.parametrize("sequence_length", [5, 8, 9, 12])
-def test_truncation_follows_its_definition(
-    op_by_op, tokenizer, truncation, sequence_length
-):
+def test_truncation_follows_its_definition(tokenizer, truncation, sequence_length):
     budget = sequence_length - 3
     lengths = [(i, j) for i in range(12) for j in range(12)]
     if truncation == "only_first":
@@ -159,6 +149,7 @@ def test_round_robin_and_waterfall_equal_the_trimmers_of_tf_text(tokenizer):
         assert lists(preprocessor((first, second)))[0] == expected
 
 
+@pytest.mark.usefixtures("graphs")
 @pytest.mark.parametrize(
     ("truncation", "texts", "message"),
     [
@@ -234,6 +225,7 @@ def test_what_is_no_batch_of_texts_is_an_error(tokenizer, texts, error, message)
         TextPreprocessor(tokenizer)(texts)
 
 
+@pytest.mark.usefixtures("graphs")
 def test_a_pair_of_unequal_batches_is_an_error_in_a_graph(tokenizer):
     preprocessor = TextPreprocessor(tokenizer)
     spec = tf.TensorSpec([None], tf.string)
@@ -279,6 +271,7 @@ def test_a_length_that_fits_texts_but_no_pairs(tokenizer):
         preprocessor((["a"], ["b"]))
 
 
+@pytest.mark.usefixtures("graphs")
 @pytest.mark.parametrize("sequence_length", [None, 7])
 def test_the_same_ids_come_out_of_tf_data(tokenizer, sequence_length):
     preprocessor = TextPreprocessor(tokenizer, sequence_length=sequence_length)
@@ -317,6 +310,7 @@ def test_config_round_trip_holds_the_tokenizer():
     assert lists(again(text)) == lists(preprocessor(text))
 
 
+@pytest.mark.usefixtures("graphs")
 def test_a_keras_file_from_strings_to_ids(tokenizer, tmp_path):
     texts = keras.Input((), dtype="string")
     packed = TextPreprocessor(tokenizer, sequence_length=6)(texts)
@@ -333,6 +327,7 @@ def test_mixed_precision_leaves_ids_alone(tokenizer):
     assert preprocessor(["a"])["token_ids"].dtype == tf.int32
 
 
+@pytest.mark.usefixtures("graphs")
 def test_equal_preprocessors_share_their_graph():
     one, same = (
         TextPreprocessor(WordPieceTokenizer(PIECES), sequence_length=9),
@@ -347,6 +342,7 @@ def test_equal_preprocessors_share_their_graph():
         assert other(texts)["token_ids"].shape == (1, 8)
 
 
+@pytest.mark.usefixtures("graphs")
 def test_few_graphs_are_kept(monkeypatch):
     monkeypatch.setattr(packer, "_MOST_TRACED", 2)
     monkeypatch.setattr(packer, "_TRACED", collections.OrderedDict())

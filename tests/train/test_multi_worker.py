@@ -34,18 +34,25 @@ TIME_LIMIT = 1800  # seconds; on an idle machine it takes a tenth
 # 24 steps each, dropout 0. The names of the losses that a batch logs are in its logs.
 EQUAL = {
     "bert": {"model": "bert_tiny", "writes": True, "sizes": {"num_layers": 2}},
-    "parts": {"model": "bert_tiny", "accumulation_steps": 2, "ema_momentum": 0.9},
     "swish": {
         "model": "swish_tiny",
         "amsgrad": True,
         "sizes": {"implementation": "xla"},
     },
-    "blstm": {"model": "trans_blstm_tiny"},
+    "blstm": {
+        "model": "trans_blstm_tiny",
+        "accumulation_steps": 2,
+        "ema_momentum": 0.9,
+    },
 }
-LONG = {"model": "bert_tiny", "epochs": 1, "steps": 200, "dropout": 0.1}
 FINITE = {
-    "long": LONG,
-    "long_bfloat16": {**LONG, "precision": "mixed_bfloat16"},
+    "long_bfloat16": {
+        "model": "bert_tiny",
+        "epochs": 1,
+        "steps": 200,
+        "dropout": 0.1,
+        "precision": "mixed_bfloat16",
+    },
 }
 
 

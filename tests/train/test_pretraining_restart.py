@@ -17,14 +17,14 @@ import keras_recbert
 
 pytestmark = pytest.mark.slow
 
-NUM_KILLS = 12
+NUM_KILLS = 6
 RECIPE = {
     "model": "swish_tiny",
     "objectives": {
         "masked_lm": {"concatenate": "next_sentence"},
         "next_sentence": {"layer": 1},
     },
-    "steps": 400,
+    "steps": 200,
     "checkpoint_every": 10,
     "batch_size": 4,
     "accumulation_steps": 2,
@@ -79,7 +79,7 @@ def test_killed_at_any_moment_the_weights_are_the_same(start, tmp_path):
         )
         if number % 2:
             wait_for(process, following.is_dir)
-            wait_for(process, second.is_dir, random.uniform(0, rest / 20))
+            wait_for(process, second.is_dir, random.uniform(0, rest / 10))
         else:
             wait_for(process, following.is_dir, random.uniform(0.4, 1.1) * first)
         assert process.poll() is None, process.communicate()[0][-3000:]
@@ -89,7 +89,7 @@ def test_killed_at_any_moment_the_weights_are_the_same(start, tmp_path):
         steps = [int(name.removeprefix("step_")) for name in names]
         killed_at.append(max(steps, default=0))
     print("latest checkpoint at each kill:", *killed_at[1:])
-    assert len(set(killed_at)) > NUM_KILLS / 2, killed_at
+    assert len(set(killed_at)) > NUM_KILLS // 2, killed_at
     finish(start(tmp_path / "killed"))
 
     expected, found = weights_of(tmp_path / "whole"), weights_of(tmp_path / "killed")
