@@ -31,13 +31,16 @@ DEFAULTS = {
     "bert": FineTuningDefaults("a pretrained BERT", 5e-5, "first"),
 }
 BASE_DIM = 768  # width of BERT-base
+# Of an encoder that is not trained: all that is trained starts random.
+FEATURES_RATE = 1e-3
 
 
-def fine_tuning_defaults(encoder):
+def fine_tuning_defaults(encoder, freeze=None):
     """The defaults of a task model on an encoder.
 
     Args:
         encoder: `RecBertEncoder`.
+        freeze: as for `TextModel`.
 
     Returns:
         `FineTuningDefaults`. A BERT that came without a pooler is read by its mean. The
@@ -50,6 +53,8 @@ def fine_tuning_defaults(encoder):
         rate = defaults.learning_rate * BASE_DIM / encoder.hidden_dim
         rate = min(rate, DEFAULTS[None].learning_rate)
         defaults = dataclasses.replace(defaults, learning_rate=rate)
+    if freeze == "encoder":
+        defaults = dataclasses.replace(defaults, learning_rate=FEATURES_RATE)
     report = encoder.weights_report
     if report is not None and any(path in report.new for path in POOLER):
         return dataclasses.replace(defaults, pooling="mean")
