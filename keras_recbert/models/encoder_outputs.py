@@ -4,6 +4,7 @@ import keras
 
 from keras_recbert.layers.concatenate_sentence import ConcatenateSentence
 from keras_recbert.layers.scalar_mix import ScalarMix
+from keras_recbert.models.encoder import FreezableModel
 
 
 class EncoderOutputs:
@@ -120,7 +121,7 @@ class EncoderOutputs:
         encoder = self.encoder
         if self._own_graph:
             return encoder.embeddings.output
-        below = keras.Model(
+        below = FreezableModel(
             encoder.input, encoder.embeddings.output, name="embedding_output"
         )
         return below(self._features())

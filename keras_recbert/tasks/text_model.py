@@ -84,7 +84,7 @@ class TextModel(FineTunedModel):
         dropout: float. Dropout rate before the head; the encoder's by default.
         freeze: what is not trained: `"embeddings"`, `"encoder"` (everything but the
             head), or an int n, the embeddings and the lowest n blocks. Dropout acts
-            there all the same; no gradient is computed below the lowest trained weight.
+            there all the same. Of `"encoder"` no gradient is computed.
         lora_rank: int. Trains the head and adapters of this rank on the kernels of
             the blocks, and nothing else: see `LoraAdapters`. What an LSTM or
             SwishRNN has beside its Dense layers is not trained, so a recurrence
