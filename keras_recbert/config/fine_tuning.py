@@ -65,7 +65,7 @@ class FineTuningConfig(RunConfig):
         batch_size: Examples per step, over all devices.
         learning_rate: Highest learning rate; by default 3e-4 from scratch and from a
             preset of a pre-training run; from another BERT 5e-5 at a width of 768, 1e-4
-            at 384, with one over the width up to 3e-4; 1e-3 under freeze: encoder.
+            at 384, with one over the width up to 3e-4; 3e-3 under freeze: encoder.
         warmup_fraction: Part of all steps in which the learning rate rises.
         weight_decay: Decoupled weight decay, not on biases and LayerNorm.
         dropout: Dropout rate of encoder and head.

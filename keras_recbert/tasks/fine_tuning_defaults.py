@@ -32,7 +32,7 @@ DEFAULTS = {
 }
 BASE_DIM = 768  # width of BERT-base
 # Of an encoder that is not trained: all that is trained starts random.
-FEATURES_RATE = 1e-3
+FEATURES_RATE = 3e-3
 
 
 def fine_tuning_defaults(encoder, freeze=None):
@@ -46,7 +46,7 @@ def fine_tuning_defaults(encoder, freeze=None):
         `FineTuningDefaults`. A BERT that came without a pooler is read by its mean. The
         rate of a BERT goes with one over its width, as that of Adam does for the same
         change of the outputs (Yang et al. 2022, table 3), up to the rate of random
-        weights: 1e-4 at 384.
+        weights: 1e-4 at 384. Above an encoder that is not trained it is one rate.
     """
     defaults = DEFAULTS[encoder.started_from]
     if encoder.started_from == "bert":

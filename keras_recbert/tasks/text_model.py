@@ -50,6 +50,8 @@ class TextModel(FineTunedModel):
     - a pretrained BERT: 5e-5 at a width of 768, 1e-4 at 384, with one over the width
       up to 3e-4; first (mean, if it came without a pooler).
 
+    With `freeze="encoder"` the learning rate is 3e-3 for each of them.
+
     With several heads, labels, weights of examples, logits, losses and metrics are
     dicts by the names of the heads, as Keras has them of several outputs; the losses
     are added up.

@@ -101,7 +101,7 @@ def test_several_layers_of_a_pretrained_bert_are_read_by_their_mean(tmp_path):
         assert fine_tuning_defaults(model.encoder).pooling == "first"
         assert model.learning_rate == 3e-4
     features_only = keras_recbert.build("bert_tiny", **more, freeze="encoder")
-    assert features_only.learning_rate == 1e-3
+    assert features_only.learning_rate == 3e-3
 
 
 # What a user types ------------------------------------------------------------------

@@ -82,7 +82,7 @@ def test_rows_of_the_sweep_run(tmp_path, monkeypatch, eager_steps, capsys):
     config = features["config"]
     assert (config["freeze"], config["layer"]) == ("encoder", "all")
     assert config["combine"] == "weighted_sum"
-    assert features["learning_rate"] == 1e-3
+    assert features["learning_rate"] == 3e-3
     table = (tmp_path / "out" / "table.md").read_text().splitlines()
     # Fine-tuning is the first row.
     assert table[2].startswith("| tiny-freeze=None | `bert_tiny` |")
