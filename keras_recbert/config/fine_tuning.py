@@ -169,20 +169,7 @@ class FineTuningConfig(RunConfig):
         finite = 0 <= self.weight_decay < math.inf
         check(finite, self, "weight_decay", "at least 0 and finite")
         check(0 <= self.dropout < 1, self, "dropout", "in [0, 1)")
-        valid = (None, *POOLINGS)
-        check(self.pooling in valid, self, "pooling", " or ".join(POOLINGS))
-        check(self.layer != [], self, "layer", "one number or more")
-        valid = (None, *COMBINATIONS)
-        check(self.combine in valid, self, "combine", " or ".join(COMBINATIONS))
-        if self.combine is not None and not isinstance(self.layer, (str, list)):
-            raise ValueError(
-                "`combine` is of several layers. Received: "
-                f"combine={self.combine!r}, layer={self.layer!r}. Name them, such as "
-                "layer: [-2, -1] (--layer -2 -1) or all, or leave it out."
-            )
-        valid = (None, *CONCATENATIONS)
-        rule = " or ".join(CONCATENATIONS)
-        check(self.concatenate in valid, self, "concatenate", rule)
+        self._check_reading()
         valid = (None, *LONG_TEXTS)
         check(self.long_texts in valid, self, "long_texts", " or ".join(LONG_TEXTS))
         valid = (None, *WINDOW_POOLINGS)
@@ -232,6 +219,23 @@ class FineTuningConfig(RunConfig):
             )
         self._check_shared()
         check_own_data(self)
+
+    def _check_reading(self):
+        """Raises `ValueError` for what no head can read."""
+        valid = (None, *POOLINGS)
+        check(self.pooling in valid, self, "pooling", " or ".join(POOLINGS))
+        check(self.layer != [], self, "layer", "one number or more")
+        valid = (None, *COMBINATIONS)
+        check(self.combine in valid, self, "combine", " or ".join(COMBINATIONS))
+        if self.combine is not None and not isinstance(self.layer, (str, list)):
+            raise ValueError(
+                "`combine` is of several layers. Received: "
+                f"combine={self.combine!r}, layer={self.layer!r}. Name them, such as "
+                "layer: [-2, -1] (--layer -2 -1) or all, or leave it out."
+            )
+        valid = (None, *CONCATENATIONS)
+        rule = " or ".join(CONCATENATIONS)
+        check(self.concatenate in valid, self, "concatenate", rule)
 
     def run_dir(self):
         """Folder of the run."""

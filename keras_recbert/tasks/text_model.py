@@ -152,20 +152,14 @@ class TextModel(FineTunedModel):
         dropout = encoder.config["dropout"] if dropout is None else dropout
         head = as_head(head)
         check_long_texts(head, preprocessor, long_texts, window_pooling)
-        shared = {
-            "pooling": pooling,
-            "layer": layer,
-            "combine": combine,
-            "concatenate": concatenate,
-        }
-        for one in head.heads.values():
-            where = {**shared, **one.own_reading}
-            if "layer" in one.own_reading:  # which the shared `combine` is not about
-                where["combine"] = one.own_reading.get("combine")
-            where["pooling"] = choose_pooling(
-                encoder, one, where["pooling"], where["layer"]
-            )
-            one.reading = choose_reading(encoder, **where)
+        set_readings(
+            encoder,
+            head,
+            pooling=pooling,
+            layer=layer,
+            combine=combine,
+            concatenate=concatenate,
+        )
         readings = [one.reading for one in head.heads.values()]
         if any(reading.concatenate == "next_sentence" for reading in readings):
             encoder.add_next_sentence_head()
@@ -354,6 +348,24 @@ class TextModel(FineTunedModel):
         model = cls(**config)
         model.fields = fields
         return model
+
+
+def set_readings(encoder, head, **shared):
+    """Sets where each head reads: as is said of it, or of all heads.
+
+    Args:
+        encoder: `Encoder`.
+        head: `Head` or `NamedHeads`, whose heads are changed in place.
+        **shared: `pooling`, `layer`, `combine` and `concatenate`, as for `TextModel`.
+    """
+    for one in head.heads.values():
+        where = {**shared, **one.own_reading}
+        if "layer" in one.own_reading:  # which the shared `combine` is not about
+            where["combine"] = one.own_reading.get("combine")
+        where["pooling"] = choose_pooling(
+            encoder, one, where["pooling"], where["layer"]
+        )
+        one.reading = choose_reading(encoder, **where)
 
 
 def choose_pooling(encoder, head, pooling, layer):
