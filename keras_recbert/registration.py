@@ -26,6 +26,7 @@ CLASSES = {
     "layers.masked_lm_head": ("MaskedLMHead",),
     "layers.max_pooling": ("MaxPooling",),
     "layers.mean_pooling": ("MeanPooling",),
+    "layers.scalar_mix": ("ScalarMix",),
     "layers.self_attention": ("SelfAttention",),
     "layers.swish_rnn": ("SwishRNN",),
     "layers.swish_rnn_block": ("SwishRNNBlock",),

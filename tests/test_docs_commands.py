@@ -68,7 +68,8 @@ IN_FULL = {
         "recbert vocabulary held_out.txt --size 300",
         "recbert profile swish_tiny",
         "recbert finetune --task sst2 --data-dir DIR --model swish_tiny "
-        "--precision auto --layer 1 --concatenate none --gradient-checkpointing",
+        "--precision auto --layer 0 1 --combine weighted_sum --concatenate none "
+        "--freeze encoder --gradient-checkpointing",
         'pip install -e ".[data]"',
     ],
     "extending.md": [

@@ -41,8 +41,9 @@ def build(name, task=None, weights=None, **overrides):
             block takes beside (`step_size`, `gate`, ...);
             `gradient_checkpointing=True`, which trains in less memory and more time;
             `implementation`, see `explain`; `dtype`. With a task also its arguments,
-            such as `num_classes`, `vocabulary`, `objectives`, `layer`, the block that
-            the head reads, and `long_texts="windows"`, which truncates no text.
+            such as `num_classes`, `vocabulary`, `objectives`, `layer`, the block (or
+            several, see `combine`) that the head reads, and `long_texts="windows"`,
+            which truncates no text.
 
     Returns:
         `keras_recbert.models.recbert_encoder.RecBertEncoder`, or a
@@ -195,12 +196,16 @@ def _takes_head(task, arguments, checkpoint):
         if names is None
         else tuple(names) == head.label_names
     )
-    if not same or arguments.get("pooling") not in (None, "first"):
-        given = {key: arguments.get(key) for key in ("label_names", "num_classes")}
+    first = arguments.get("pooling") in (None, "first")
+    if not same or not first or arguments.get("layer") is not None:
+        given = {
+            key: arguments.get(key) for key in ("layer", "label_names", "num_classes")
+        }
         warnings.warn(
             f"{checkpoint.path} has a head for {head.label_names or 'one score'} on "
-            "the pooled first token. The model that is built differs, so its head "
-            f"starts random. Received: pooling={arguments.get('pooling')!r}, "
+            "the pooled first token of the last block. The model that is built "
+            "differs, so its head starts random. Received: "
+            f"pooling={arguments.get('pooling')!r}, "
             + ", ".join(f"{key}={value!r}" for key, value in given.items())
             + ".",
             stacklevel=3,

@@ -124,7 +124,9 @@ class TableConfig(CommandConfig):
             own.
         grid: Of fine-tuning: values of options that each recipe is run with, such as
             learning_rate=2e-5,5e-5 epochs=3,4, in all combinations; overrides.NAME=...
-            for an entry of overrides. In YAML a mapping of options to lists.
+            for an entry of overrides; layer=[-2,-1],all for lists. The word or stands
+            between several grids. In YAML a mapping of options to lists, or a list of
+            such mappings.
         tuning_fraction: Of fine-tuning: choose among the grid by the scores on such a
             part of the training examples, held out by groups, such as 0.1. Then the
             chosen options are trained on all of them and scored on the validation set,

@@ -2,12 +2,14 @@
 
 import dataclasses
 import math
+from typing import Literal
 
 from keras_recbert.config.own_data import check_own_data, table_name
 from keras_recbert.config.run import STRATEGIES, RunConfig, check
 from keras_recbert.core.checks import check_seed
 
 POOLINGS = ("mean", "first")
+COMBINATIONS = ("concatenate", "sum", "weighted_sum")
 CONCATENATIONS = ("none", "cls", "next_sentence")
 EPOCHS = ("best", "last")
 LONG_TEXTS = ("truncate", "windows")
@@ -63,15 +65,18 @@ class FineTuningConfig(RunConfig):
         batch_size: Examples per step, over all devices.
         learning_rate: Highest learning rate; by default 3e-4 from scratch and from a
             preset of a pre-training run; from another BERT 5e-5 at a width of 768, 1e-4
-            at 384, with one over the width up to 3e-4.
+            at 384, with one over the width up to 3e-4; 3e-3 under freeze: encoder.
         warmup_fraction: Part of all steps in which the learning rate rises.
         weight_decay: Decoupled weight decay, not on biases and LayerNorm.
         dropout: Dropout rate of encoder and head.
         pooling: What the head reads: mean (of all outputs) or first (BERT's pooled
             first token); by default first from another BERT that has a pooler, else
-            mean.
-        layer: Block that the head reads, from 1; by default the one whose head was
-            pre-trained for it, else the last.
+            mean; of several layers, or of the embeddings, mean.
+        layer: Block that the head reads, from 1; 0, the embeddings; -1, the last block.
+            Or several, such as -4 -3 -2 -1; or all, all blocks. By default the one
+            whose head was pre-trained for it, else the last.
+        combine: What is made of several layers: concatenate (the default), sum, or
+            weighted_sum, with trained weights.
         concatenate: What mean pooling has behind each output: cls (the first token of
             the block of the next sentence head), next_sentence (the logits of that
             head) or none; by default as the weights were pre-trained.
@@ -133,7 +138,8 @@ class FineTuningConfig(RunConfig):
     weight_decay: float = 0.01
     dropout: float = 0.1
     pooling: str | None = None
-    layer: int | None = None
+    layer: int | Literal["all"] | list[int] | None = None
+    combine: str | None = None
     concatenate: str | None = None
     freeze: int | str | None = None
     lora_rank: int | None = None
@@ -163,13 +169,7 @@ class FineTuningConfig(RunConfig):
         finite = 0 <= self.weight_decay < math.inf
         check(finite, self, "weight_decay", "at least 0 and finite")
         check(0 <= self.dropout < 1, self, "dropout", "in [0, 1)")
-        valid = (None, *POOLINGS)
-        check(self.pooling in valid, self, "pooling", " or ".join(POOLINGS))
-        valid = self.layer is None or self.layer >= 1
-        check(valid, self, "layer", "at least 1")
-        valid = (None, *CONCATENATIONS)
-        rule = " or ".join(CONCATENATIONS)
-        check(self.concatenate in valid, self, "concatenate", rule)
+        self._check_reading()
         valid = (None, *LONG_TEXTS)
         check(self.long_texts in valid, self, "long_texts", " or ".join(LONG_TEXTS))
         valid = (None, *WINDOW_POOLINGS)
@@ -219,6 +219,23 @@ class FineTuningConfig(RunConfig):
             )
         self._check_shared()
         check_own_data(self)
+
+    def _check_reading(self):
+        """Raises `ValueError` for what no head can read."""
+        valid = (None, *POOLINGS)
+        check(self.pooling in valid, self, "pooling", " or ".join(POOLINGS))
+        check(self.layer != [], self, "layer", "one number or more")
+        valid = (None, *COMBINATIONS)
+        check(self.combine in valid, self, "combine", " or ".join(COMBINATIONS))
+        if self.combine is not None and not isinstance(self.layer, (str, list)):
+            raise ValueError(
+                "`combine` is of several layers. Received: "
+                f"combine={self.combine!r}, layer={self.layer!r}. Name them, such as "
+                "layer: [-2, -1] (--layer -2 -1) or all, or leave it out."
+            )
+        valid = (None, *CONCATENATIONS)
+        rule = " or ".join(CONCATENATIONS)
+        check(self.concatenate in valid, self, "concatenate", rule)
 
     def run_dir(self):
         """Folder of the run."""

@@ -1,5 +1,8 @@
 """Grids: several values of several options, and the runs they make.
 
+A grid is a dict of options to lists of values, which are run in all combinations; or a
+list of such dicts, one after the other, as `ParameterGrid` of scikit-learn has it.
+
 Imports no TensorFlow.
 """
 
@@ -15,6 +18,7 @@ from keras_recbert.config.fine_tuning import FineTuningConfig
 from keras_recbert.core.mappings import check_mapping
 
 OVERRIDE = "overrides."
+OR = "or"  # between grids, as flags
 # What a table sets itself, and what makes scores of another thing.
 NOT_IN_A_GRID = {
     "model": "models (--models NAME ...)",
@@ -36,8 +40,26 @@ def check_grid(grid):
 
     Args:
         grid: dict of the name of an option of `FineTuningConfig`, or of
-            `overrides.NAME`, to a list of values.
+            `overrides.NAME`, to a list of values; or a list of such dicts.
     """
+    points = []
+    for one in grids_of(grid):
+        _check_one(one)
+        points += grid_points(one)
+    for index, point in enumerate(points):
+        if point in points[:index]:
+            raise ValueError(
+                "grid: its combinations must differ. Received twice: "
+                f"{point_name(point) or 'no option'}. Leave one out."
+            )
+
+
+def grids_of(grid):
+    """The dicts of options to lists of values that a grid has: a list."""
+    return grid if isinstance(grid, list) else [grid or {}]
+
+
+def _check_one(grid):
     for name, values in grid.items():
         if name in NOT_IN_A_GRID:
             raise ValueError(
@@ -59,12 +81,12 @@ def grid_points(grid):
         grid: as `check_grid` takes it; None for the recipe as it is.
 
     Returns:
-        list of dict of option to value.
+        list of dict of option to value; of several grids one after the other.
     """
-    grid = grid or {}
     return [
-        dict(zip(grid, values, strict=True))
-        for values in itertools.product(*grid.values())
+        dict(zip(one, values, strict=True))
+        for one in grids_of(grid)
+        for values in itertools.product(*one.values())
     ]
 
 
@@ -104,16 +126,22 @@ def _options(point, overrides):
 # As flags ---------------------------------------------------------------------------
 
 
+BETWEEN_VALUES = re.compile(r",(?![^\[]*\])")  # a comma that is in no list
+
+
 def _from_flags(words):
-    grid = {}
+    grids = [{}]
     for word in words:
+        if word == OR:
+            grids.append({})
+            continue
         name, equals, values = word.partition("=")
         if not (name and equals and values):
             raise ValueError(f"expected OPTION=VALUE,VALUE, got {word!r}")
-        if name in grid:
+        if name in grids[-1]:
             raise ValueError(f"{name} is given twice")
-        grid[name] = [_value(value) for value in values.split(",")]
-    return grid
+        grids[-1][name] = [_value(value) for value in BETWEEN_VALUES.split(values)]
+    return grids if len(grids) > 1 else grids[0]
 
 
 def _value(word):
@@ -125,18 +153,21 @@ def _value(word):
 
 
 def _to_flags(grid):
-    return [
-        f"{name}={','.join(v if isinstance(v, str) else json.dumps(v) for v in values)}"
-        for name, values in grid.items()
-    ]
+    words = []
+    for one in grids_of(grid):
+        words += [OR] if words else []
+        for name, values in one.items():
+            texts = (v if isinstance(v, str) else json.dumps(v) for v in values)
+            words.append(f"{name}={','.join(texts)}")
+    return words
 
 
 FLAGS = PrimitiveConstructorSpec(
     nargs="*",
-    metavar="OPTION=VALUE,VALUE",
+    metavar="OPTION=VALUE,VALUE [or]",
     instance_from_str=_from_flags,
-    is_instance=lambda value: isinstance(value, dict),
+    is_instance=lambda value: isinstance(value, (dict, list)),
     str_from_instance=_to_flags,
 )
 Value = bool | int | float | str | list[int] | None
-Grid = Annotated[dict[str, list[Value]], FLAGS]
+Grid = Annotated[dict[str, list[Value]] | list[dict[str, list[Value]]], FLAGS]

@@ -122,7 +122,9 @@ def describe_head(model):
         )
     layer = model.head.reading.layer
     if model.pooling != "first" or layer is not None:
-        where = f"pooling={model.pooling!r}" + (f", layer={layer}" if layer else "")
+        where = f"pooling={model.pooling!r}" + (
+            "" if layer is None else f", layer={layer}"
+        )
         raise ValueError(
             f"Hugging Face's {ARCHITECTURE} reads the pooled first token of the last "
             f"block only. Received: a model with {where}. Fine-tune one with "

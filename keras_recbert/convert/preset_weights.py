@@ -42,7 +42,7 @@ def weights_by_name(model, build_again):
         same_form = (tuple(weight.shape), weight.dtype) == (shape, dtype)
         if not same_name or not same_form or dtype not in DTYPES:
             break
-        tensors[name] = weight.numpy()
+        tensors[name] = np.asarray(weight.numpy())  # a scalar is no array
     if not len(tensors) == len(model.weights) == len(twin):
         raise ValueError(
             "This model cannot be a preset: built again from its arguments it has "

@@ -34,8 +34,8 @@ class Head:
         dense: `keras.layers.Dense`, from rows to `units` logits.
         reading: `keras_recbert.heads.reading.Reading`, what it reads of the encoder;
             the model sets it.
-        own_reading: dict of `pooling`, `layer`, `concatenate`, where they are those of
-            this head and not of all heads of its model.
+        own_reading: dict of `pooling`, `layer`, `combine`, `concatenate`, where they
+            are those of this head and not of all heads of its model.
 
     Args:
         units: int. Logits of an example.

@@ -26,7 +26,7 @@ class NamedHeads:
     Args:
         heads: dict of name to a `Head`, the name of a task, or a dict of `task`,
             arguments of the head, and where this head reads: `pooling`, `layer`,
-            `concatenate`, see `TextModel`.
+            `combine`, `concatenate`, see `TextModel`.
 
     Raises:
         ValueError: if a name cannot be one of an output, a task is unknown, or heads

@@ -19,6 +19,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "masked_lm_head": ["MaskedLMHead"],
         "max_pooling": ["MaxPooling"],
         "mean_pooling": ["MeanPooling"],
+        "scalar_mix": ["ScalarMix"],
         "self_attention": ["SelfAttention"],
         "swish_rnn": ["SwishRNN"],
         "swish_rnn_block": ["SwishRNNBlock"],

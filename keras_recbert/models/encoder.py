@@ -7,7 +7,22 @@ import keras
 from keras_recbert.core.names import UnknownNameError
 
 
-class Encoder(keras.Model):
+class FreezableModel(keras.Model):
+    """A functional model that no gradient enters while none of its weights is trained.
+
+    TensorFlow's tape watches weights that Keras does not train, too: `trainable =
+    False` alone leaves the gradients of all layers to be computed for nothing. What is
+    trained is looked at whenever the model is called, or traced.
+    """
+
+    def call(self, inputs, training=None, mask=None, **kwargs):
+        outputs = super().call(inputs, training=training, mask=mask, **kwargs)
+        if self.trainable_weights:
+            return outputs
+        return keras.tree.map_structure(keras.ops.stop_gradient, outputs)
+
+
+class Encoder(FreezableModel):
     """From packed ids to a row for each text and each token.
 
     Subclass it as a functional model, and decorate the subclass with

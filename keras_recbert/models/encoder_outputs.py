@@ -3,6 +3,8 @@
 import keras
 
 from keras_recbert.layers.concatenate_sentence import ConcatenateSentence
+from keras_recbert.layers.scalar_mix import ScalarMix
+from keras_recbert.models.encoder import FreezableModel
 
 
 class EncoderOutputs:
@@ -10,34 +12,41 @@ class EncoderOutputs:
 
     Args:
         encoder: `Encoder`.
-        inputs: dict of Keras tensors: those of the encoder, and of heads.
-        outputs: what the encoder gave for them; by default it is called.
+        inputs: dict of Keras tensors: those of the encoder, and of heads. By default
+            the encoder is not called: its own graph is read, which tells its layers
+            apart.
     """
 
-    def __init__(self, encoder, inputs, outputs=None):
+    def __init__(self, encoder, inputs=None):
         self.encoder = encoder
-        self.inputs = inputs
-        if outputs is None:
-            outputs = encoder({name: inputs[name] for name in encoder.input})
-        self._outputs = outputs
-        self._sentences = {}
+        self.inputs = encoder.input if inputs is None else inputs
+        self._own_graph = inputs is None
+        self._outputs = encoder.output if inputs is None else encoder(self._features())
+        self._found = {}
         self._layers = {}
+        self._num_mixes = 0
 
-    def tokens(self, layer=None, concatenate=None, sentence_layer=None):
+    def tokens(self, layer=None, concatenate=None, sentence_layer=None, combine=None):
         """A row for each token.
 
         Args:
-            layer: int. Block, from 1; None, the last.
+            layer: int. 0, the embeddings; a block, from 1; None, the last block. A
+                tuple of them is combined.
             concatenate: what stands behind each token (Aksoy et al. 2020, section 3,
                 figure 2): `"cls"`, the first token of `sentence_layer`;
                 `"next_sentence"`, the logits of the encoder's next sentence head
                 there; None, nothing.
             sentence_layer: int. Block, from 1; None, the last.
+            combine: of a tuple of layers, `"concatenate"`, `"sum"` or
+                `"weighted_sum"`, with weights that each call makes anew.
 
         Returns:
             float, `(batch_size, sequence_length, dim)`.
         """
-        hidden = self._block(layer)
+        if isinstance(layer, tuple):
+            hidden = self._combined([self._block(one) for one in layer], combine)
+        else:
+            hidden = self._block(layer)
         if concatenate is None:
             return hidden
         if concatenate == "cls":
@@ -79,6 +88,18 @@ class EncoderOutputs:
             self._layers[name] = cls(dtype=self.encoder.policy, name=name)
         return self._layers[name]
 
+    def _combined(self, hidden, combine):
+        policy = self.encoder.policy
+        if combine == "weighted_sum":
+            name = f"scalar_mix_{self._num_mixes}" if self._num_mixes else "scalar_mix"
+            self._num_mixes += 1
+            mix = ScalarMix(dtype=policy, name=name)
+            return mix(keras.ops.stack(hidden, axis=-1))
+        if len(hidden) == 1:
+            return hidden[0]
+        cls = {"sum": keras.layers.Add, "concatenate": keras.layers.Concatenate}
+        return cls[combine](dtype=policy)(hidden)
+
     def _pooled_at(self, layer):
         return self.encoder.pooler(self._first(layer))
 
@@ -89,15 +110,30 @@ class EncoderOutputs:
         )
 
     def _block(self, layer):
+        if layer == 0:
+            return self._once("embeddings", layer, lambda at: self._embeddings())
         if self.encoder.is_last(layer):
             return self._outputs["sequence_output"]
         return self._outputs["encoder_outputs"][layer - 1]
 
+    def _embeddings(self):
+        """What is below the blocks, which no encoder has among its outputs."""
+        encoder = self.encoder
+        if self._own_graph:
+            return encoder.embeddings.output
+        below = FreezableModel(
+            encoder.input, encoder.embeddings.output, name="embedding_output"
+        )
+        return below(self._features())
+
+    def _features(self):
+        return {name: self.inputs[name] for name in self.encoder.input}
+
     def _once(self, what, layer, compute):
         key = what, None if self.encoder.is_last(layer) else layer
-        if key not in self._sentences:
-            self._sentences[key] = compute(layer)
-        return self._sentences[key]
+        if key not in self._found:
+            self._found[key] = compute(layer)
+        return self._found[key]
 
 
 def unread_layers(encoder, readings):
@@ -112,8 +148,7 @@ def unread_layers(encoder, readings):
     Returns:
         list of layers.
     """
-    # In the graph of the encoder itself, which tells its layers apart.
-    outputs = EncoderOutputs(encoder, encoder.input, encoder.output)
+    outputs = EncoderOutputs(encoder)
     rows = [reading.rows(outputs) for reading in readings]
     read = keras.Model(encoder.input, rows).layers
     layers = [*encoder.layers]

@@ -31,25 +31,30 @@ DEFAULTS = {
     "bert": FineTuningDefaults("a pretrained BERT", 5e-5, "first"),
 }
 BASE_DIM = 768  # width of BERT-base
+# Of an encoder that is not trained: all that is trained starts random.
+FEATURES_RATE = 3e-3
 
 
-def fine_tuning_defaults(encoder):
+def fine_tuning_defaults(encoder, freeze=None):
     """The defaults of a task model on an encoder.
 
     Args:
         encoder: `RecBertEncoder`.
+        freeze: as for `TextModel`.
 
     Returns:
         `FineTuningDefaults`. A BERT that came without a pooler is read by its mean. The
         rate of a BERT goes with one over its width, as that of Adam does for the same
         change of the outputs (Yang et al. 2022, table 3), up to the rate of random
-        weights: 1e-4 at 384.
+        weights: 1e-4 at 384. Above an encoder that is not trained it is one rate.
     """
     defaults = DEFAULTS[encoder.started_from]
     if encoder.started_from == "bert":
         rate = defaults.learning_rate * BASE_DIM / encoder.hidden_dim
         rate = min(rate, DEFAULTS[None].learning_rate)
         defaults = dataclasses.replace(defaults, learning_rate=rate)
+    if freeze == "encoder":
+        defaults = dataclasses.replace(defaults, learning_rate=FEATURES_RATE)
     report = encoder.weights_report
     if report is not None and any(path in report.new for path in POOLER):
         return dataclasses.replace(defaults, pooling="mean")

@@ -6,7 +6,7 @@ import tensorflow as tf
 from tqdm.auto import tqdm
 
 from keras_recbert.core.checks import check_positive
-from keras_recbert.heads.reading import check_layer
+from keras_recbert.heads.reading import check_widths, read_layers
 from keras_recbert.layers.max_pooling import MaxPooling
 from keras_recbert.layers.mean_pooling import MeanPooling
 from keras_recbert.models.encoder_outputs import EncoderOutputs
@@ -31,7 +31,8 @@ class SentenceEncoder(keras.Model):
         preprocessor: `Packer` whose examples are one row each; None for a model of
             packed ids only.
         layer: what is read: an int, 0 for the embeddings, 1 for the first block, -1
-            for the last one; or a sequence of them. None, the last block.
+            for the last one; a sequence of them; or `"all"`, all blocks. None, the
+            last block.
         pooling: `"mean"` (None means it), `"max"`: of the tokens, padding left out; or
             `"cls"`, the first token as the layer gives it, without BERT's pooler (of a
             left-to-right encoder the last token).
@@ -71,14 +72,9 @@ class SentenceEncoder(keras.Model):
         if preprocessor is not None:
             check_one_row(preprocessor)
         layers = read_layers(encoder, layer)
-        tokens = [_tokens(encoder, number) for number in layers]
-        widths = [one.shape[-1] for one in tokens]
-        if combine != "concatenate" and len(set(widths)) > 1:
-            raise ValueError(
-                f"Layers of different widths cannot be combined by {combine!r}. "
-                f"Received: layer={layer!r} of widths {widths}. Use "
-                "combine='concatenate'."
-            )
+        check_widths(encoder, layers, combine)
+        outputs = EncoderOutputs(encoder)
+        tokens = [outputs.tokens(number) for number in layers]
         if combine == "sum" and len(tokens) > 1:
             tokens = [keras.layers.Add(dtype="float32")(tokens)]
         pool = _pooling_layer(encoder, pooling or "mean")
@@ -205,40 +201,6 @@ def encode(
     return model.encode(texts, batch_size, verbose)
 
 
-def read_layers(encoder, layer):
-    """Numbers of layers, from 0 for the embeddings on.
-
-    Args:
-        encoder: `Encoder`.
-        layer: int or sequence of int, negative from the end; None, the last block.
-
-    Returns:
-        tuple of int.
-
-    Raises:
-        ValueError: for a layer that the encoder does not have, or none at all.
-    """
-    highest = len(encoder.blocks)
-    if layer is None:
-        return (highest,)
-    numbers = [layer] if isinstance(layer, (int, np.integer)) else list(layer)
-    found = []
-    for number in numbers:
-        is_int = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
-        if not is_int or not -highest - 1 <= number <= highest:
-            raise ValueError(
-                f"`layer` must be from 0 (the embeddings) to {highest} (the last "
-                f"block), or from -1 (the last block) to {-highest - 1}; or several of "
-                f"them. Received: layer={layer!r}."
-            )
-        found.append(int(number) % (highest + 1))
-    if not found:
-        raise ValueError(f"`layer` names no layer. Received: layer={layer!r}.")
-    for number in found:
-        check_layer(encoder, layer=number or None)
-    return tuple(found)
-
-
 def check_one_row(preprocessor):
     """Raises `ValueError` for a packer whose examples are not one row each."""
     windows = isinstance(preprocessor, WindowPreprocessor)
@@ -249,13 +211,6 @@ def check_one_row(preprocessor):
             "preprocessor = keras_recbert.text.TextPreprocessor(model.preprocessor."
             "tokenizer)`, then `model.encoder.encode(texts)`."
         )
-
-
-def _tokens(encoder, layer):
-    """What a layer gives for each token, in the graph of the encoder itself."""
-    if layer == 0:
-        return encoder.embeddings.output
-    return EncoderOutputs(encoder, encoder.input, encoder.output).tokens(layer)
 
 
 def _pooling_layer(encoder, pooling):

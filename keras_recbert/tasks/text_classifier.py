@@ -21,8 +21,9 @@ class TextClassifier(TextModel):
             default the labels that `fit` finds, sorted, if they are words, else
             `"0"`, `"1"`, ...
         name: str.
-        **kwargs: others of `TextModel`: `pooling`, `learning_rate`, `dropout`,
-            `freeze`, `lora_rank`, `layerwise_decay`, `long_texts`, `window_pooling`.
+        **kwargs: others of `TextModel`: `pooling`, `layer`, `combine`, `concatenate`,
+            `learning_rate`, `dropout`, `freeze`, `lora_rank`, `layerwise_decay`,
+            `long_texts`, `window_pooling`.
 
     Raises:
         ValueError: if `num_classes` is below 2 or differs from `label_names`, or

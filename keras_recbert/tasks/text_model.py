@@ -4,7 +4,13 @@ import keras
 
 from keras_recbert.heads import Head
 from keras_recbert.heads.named_heads import NamedHeads, as_head
-from keras_recbert.heads.reading import choose_reading, reading_arguments
+from keras_recbert.heads.reading import (
+    READING_ARGUMENTS,
+    choose_reading,
+    names_several,
+    read_layers,
+    reading_arguments,
+)
 from keras_recbert.models import recbert_encoder as _  # noqa: F401  registers its class
 from keras_recbert.models.encoder import Encoder
 from keras_recbert.models.encoder_outputs import EncoderOutputs, unread_layers
@@ -44,6 +50,8 @@ class TextModel(FineTunedModel):
     - a pretrained BERT: 5e-5 at a width of 768, 1e-4 at 384, with one over the width
       up to 3e-4; first (mean, if it came without a pooler).
 
+    With `freeze="encoder"` the learning rate is 3e-3 for each of them.
+
     With several heads, labels, weights of examples, logits, losses and metrics are
     dicts by the names of the heads, as Keras has them of several outputs; the losses
     are added up.
@@ -57,12 +65,19 @@ class TextModel(FineTunedModel):
             for a model of packed ids only.
         head: `keras_recbert.heads.Head`, the name of a task, or a dict of `task` and
             arguments of the head. For several heads a dict of these by name, where
-            those with arguments may have a `pooling`, `layer` and `concatenate` of
-            their own.
+            those with arguments may have a `pooling`, `layer`, `combine` and
+            `concatenate` of their own.
         pooling: `"first"`, the encoder's pooled output (BERT's way), or `"mean"`, the
-            mean of the outputs at real positions. Default: see above.
-        layer: int. Block that the head reads, from 1. Default: the one whose head was
-            pre-trained for it (Aksoy et al. 2020, section 3, figure 3), else the last.
+            mean of the outputs at real positions. Default: see above; of several
+            layers, or of the embeddings, `"mean"`.
+        layer: int. Block that the head reads, from 1; 0, the embeddings; -1, the last
+            block. Or a list of them, or `"all"`, for all blocks. Default: the one whose
+            head was pre-trained for it (Aksoy et al. 2020, section 3, figure 3), else
+            the last.
+        combine: what is made of several layers (Devlin et al. 2018, section 5.4, table
+            7), token by token: `"concatenate"`, the default; `"sum"`; or
+            `"weighted_sum"`, with trained weights, see
+            `keras_recbert.layers.ScalarMix`.
         concatenate: what the mean has behind each output: `"cls"`, the first token
             of the block of the next sentence head; `"next_sentence"`, the logits of
             that head; `"none"`. Default: as the encoder was pre-trained.
@@ -71,7 +86,7 @@ class TextModel(FineTunedModel):
         dropout: float. Dropout rate before the head; the encoder's by default.
         freeze: what is not trained: `"embeddings"`, `"encoder"` (everything but the
             head), or an int n, the embeddings and the lowest n blocks. Dropout acts
-            there all the same.
+            there all the same. Of `"encoder"` no gradient is computed.
         lora_rank: int. Trains the head and adapters of this rank on the kernels of
             the blocks, and nothing else: see `LoraAdapters`. What an LSTM or
             SwishRNN has beside its Dense layers is not trained, so a recurrence
@@ -95,6 +110,7 @@ class TextModel(FineTunedModel):
     TASK_ARGUMENTS = (
         "pooling",
         "layer",
+        "combine",
         "concatenate",
         "learning_rate",
         "freeze",
@@ -116,6 +132,7 @@ class TextModel(FineTunedModel):
         lora_rank=None,
         layerwise_decay=None,
         layer=None,
+        combine=None,
         concatenate=None,
         long_texts="truncate",
         window_pooling=None,
@@ -128,18 +145,21 @@ class TextModel(FineTunedModel):
             )
         if preprocessor is not None:
             check_preprocessor(preprocessor, encoder)
-        defaults = fine_tuning_defaults(encoder)
+        defaults = fine_tuning_defaults(encoder, freeze)
         rate = defaults.learning_rate if learning_rate is None else learning_rate
         check_learning_rate(rate)
         check_partial_training(encoder, freeze, lora_rank, layerwise_decay)
         dropout = encoder.config["dropout"] if dropout is None else dropout
         head = as_head(head)
         check_long_texts(head, preprocessor, long_texts, window_pooling)
-        shared = {"pooling": pooling, "layer": layer, "concatenate": concatenate}
-        for one in head.heads.values():
-            where = {**shared, **one.own_reading}
-            where["pooling"] = choose_pooling(encoder, one, where["pooling"])
-            one.reading = choose_reading(encoder, **where)
+        set_readings(
+            encoder,
+            head,
+            pooling=pooling,
+            layer=layer,
+            combine=combine,
+            concatenate=concatenate,
+        )
         readings = [one.reading for one in head.heads.values()]
         if any(reading.concatenate == "next_sentence" for reading in readings):
             encoder.add_next_sentence_head()
@@ -311,7 +331,7 @@ class TextModel(FineTunedModel):
     def _reading_config(self):
         """Where all heads read; each of several describes its own reading, too."""
         if isinstance(self.head, NamedHeads):
-            return {"pooling": self.pooling, "layer": None, "concatenate": None}
+            return {**dict.fromkeys(READING_ARGUMENTS), "pooling": self.pooling}
         return reading_arguments(self.head.reading, self.encoder)
 
     def _head_config(self):
@@ -330,13 +350,31 @@ class TextModel(FineTunedModel):
         return model
 
 
-def choose_pooling(encoder, head, pooling):
+def set_readings(encoder, head, **shared):
+    """Sets where each head reads: as is said of it, or of all heads.
+
+    Args:
+        encoder: `Encoder`.
+        head: `Head` or `NamedHeads`, whose heads are changed in place.
+        **shared: `pooling`, `layer`, `combine` and `concatenate`, as for `TextModel`.
+    """
+    for one in head.heads.values():
+        where = {**shared, **one.own_reading}
+        if "layer" in one.own_reading:  # which the shared `combine` is not about
+            where["combine"] = one.own_reading.get("combine")
+        where["pooling"] = choose_pooling(
+            encoder, one, where["pooling"], where["layer"]
+        )
+        one.reading = choose_reading(encoder, **where)
+
+
+def choose_pooling(encoder, head, pooling, layer):
     """How a head reads a row: as it is told, or as suits the encoder.
 
     Args:
         encoder: `Encoder`.
         head: `Head`.
-        pooling: as for `TextModel`.
+        pooling, layer: as for `TextModel`.
 
     Returns:
         str; None for a head that reads all tokens.
@@ -345,7 +383,11 @@ def choose_pooling(encoder, head, pooling):
         ValueError: for a pooling of a head that reads all tokens.
     """
     if head.reads != "tokens":
-        return fine_tuning_defaults(encoder).pooling if pooling is None else pooling
+        if pooling is not None:
+            return pooling
+        if names_several(layer) or read_layers(encoder, layer) == (0,):
+            return "mean"  # what BERT's pooler does not read
+        return fine_tuning_defaults(encoder).pooling
     if pooling is not None:
         raise ValueError(
             f"A head for {head.task!r} reads every token, so there is no pooling. "

@@ -17,8 +17,9 @@ class TextRegressor(TextModel):
         encoder: `RecBertEncoder`.
         preprocessor: `TextPreprocessor`, or None for a model of packed ids only.
         name: str.
-        **kwargs: others of `TextModel`: `pooling`, `learning_rate`, `dropout`,
-            `freeze`, `lora_rank`, `layerwise_decay`, `long_texts`, `window_pooling`.
+        **kwargs: others of `TextModel`: `pooling`, `layer`, `combine`, `concatenate`,
+            `learning_rate`, `dropout`, `freeze`, `lora_rank`, `layerwise_decay`,
+            `long_texts`, `window_pooling`.
 
     Raises:
         ValueError: if an argument does not fit the encoder.

@@ -68,7 +68,7 @@ def plan_rows(recipes, models, tasks, grid, **options):
     Args:
         recipes: paths of YAML files.
         models, tasks: lists of names, or None for each recipe's own.
-        grid: dict of option to list of values, or None.
+        grid: as `keras_recbert.config.grid.check_grid` takes it, or None.
         **options: fields of `FineTuningConfig` that all runs share.
 
     Returns:

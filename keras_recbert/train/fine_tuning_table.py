@@ -92,7 +92,7 @@ def plan_fine_tuning_table(
         tasks: names of tasks that all recipes are run with; by default each recipe's
             own.
         grid: dict of an option of `FineTuningConfig`, or of `overrides.NAME`, to a list
-            of values; all combinations are run.
+            of values, of which all combinations are run; or a list of such dicts.
         tuning_fraction: share of the training examples to choose among the grid by;
             None to score all of it on the validation set.
         **options: fields of `FineTuningConfig` that all runs share, such as `data_dir`,

@@ -15,9 +15,9 @@ from keras_recbert.data.task_files import available_splits, read_split
 from keras_recbert.data.task_labels import name_labels
 from keras_recbert.data.task_spec import get_task
 from keras_recbert.data.tasks.senteval import PROBING_TASKS
+from keras_recbert.heads.reading import read_layers
 from keras_recbert.models.registry import list_models
 from keras_recbert.tasks.model_inputs import need_preprocessor
-from keras_recbert.tasks.sentence_encoder import read_layers
 from keras_recbert.text.text_preprocessor import TextPreprocessor
 from keras_recbert.text.vocabulary import load_vocabulary
 from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer

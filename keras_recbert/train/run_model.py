@@ -19,6 +19,7 @@ def build_model(config, task, vocabulary, precision):
         "dropout": config.dropout,
         "pooling": config.pooling,
         "layer": config.layer,
+        "combine": config.combine,
         "concatenate": config.concatenate,
         "freeze": config.freeze,
         "lora_rank": config.lora_rank,

@@ -10,8 +10,9 @@ RATE = "learning_rate"
 
 
 def has_learning_rates(results):
-    """Whether results are those of several learning rates of one recipe."""
-    return any(len(_rates(lines)) > 1 for lines in _panels(results).values())
+    """Whether results are those of several learning rates of one recipe and options."""
+    panels = _panels(results).values()
+    return any(len(points) > 1 for lines in panels for points in lines.values())
 
 
 def save_sweep_figure(path, results):

@@ -7,6 +7,7 @@ import pytest
 
 from keras_recbert.cli import COMMANDS, CONFIGS
 from keras_recbert.cli.arguments import config_from
+from keras_recbert.config.grid import grid_points
 from keras_recbert.train.fine_tuning_table import plan_fine_tuning_table
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -14,7 +15,11 @@ SWEEPS = sorted((ROOT / "configs" / "sweeps").glob("*.yaml"))
 
 
 def test_there_are_sweeps():
-    assert {path.stem for path in SWEEPS} >= {"minilm_tuned", "stability"}
+    assert {path.stem for path in SWEEPS} >= {
+        "feature_based",
+        "minilm_tuned",
+        "stability",
+    }
 
 
 @pytest.mark.parametrize("path", SWEEPS, ids=lambda path: path.stem)
@@ -33,7 +38,6 @@ def test_sweeps_open_with_the_command_that_runs_them(path, monkeypatch, tmp_path
         tuning_fraction=config.tuning_fraction,
         data_dir=config.data_dir,
     )
-    num_points = 1
-    for values in config.grid.values():
-        num_points *= len(values)
+    num_points = len(grid_points(config.grid))
+    assert num_points > 1
     assert len(rows) == len(config.recipes) * len(config.models) * num_points

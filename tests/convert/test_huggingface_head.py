@@ -75,6 +75,7 @@ def test_a_classifier_is_built_where_the_labels_agree(tmp_path, recwarn):
         {"num_classes": 2},
         {"label_names": ["good", "so so", "bad"]},
         {"num_classes": 3, "pooling": "mean"},
+        {"num_classes": 3, "layer": "all"},
     ],
 )
 def test_other_labels_get_a_new_head_and_a_warning(tmp_path, arguments):

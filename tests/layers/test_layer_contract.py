@@ -22,6 +22,9 @@ SUM = {"x": HIDDEN, "update": RNG.integers(0, 5, HIDDEN.shape).astype("float32")
 # Whole numbers too.
 SENTENCE = RNG.integers(0, 5, (3, 5)).astype("float32")
 
+# Outputs of five layers.
+STACKED = RNG.normal(size=(*HIDDEN.shape, 5)).astype("float32")
+
 # (layer, arguments, inputs[, shape of the output])
 CASES = [
     ("AddNorm", {"dropout": 0.3}, SUM),
@@ -64,6 +67,7 @@ CASES = [
     ),
     ("MaxPooling", {}, SEQUENCE, (3, 12)),
     ("MeanPooling", {}, SEQUENCE, (3, 12)),
+    ("ScalarMix", {}, {"inputs": STACKED}, (3, 7, 12)),
     ("SelfAttention", {"num_heads": 3, "dropout": 0.3}, SEQUENCE),
     (
         "SelfAttention",

@@ -63,9 +63,14 @@ def test_a_head_reads_where_the_options_say():
     precision = Precision("float32", "asked for")
     model = build_model(config, CLASSES, VOCABULARY, precision)
     assert model.head.reading == Reading("mean", 1, "cls")
-    with pytest.raises(ValueError, match="from 1 to 2. Received: layer=3"):
+    several = dataclasses.replace(config, layer=[0, -1], combine="weighted_sum")
+    reading = build_model(several, CLASSES, VOCABULARY, precision).head.reading
+    assert reading == Reading("mean", (0, 2), "cls", combine="weighted_sum")
+    with pytest.raises(ValueError, match=r"to 2 .*Received: layer=3"):
         config = dataclasses.replace(config, layer=3)
         build_model(config, CLASSES, VOCABULARY, precision)
-    for options in ({"layer": 0}, {"concatenate": "nsp"}):
+    with pytest.raises(ValueError, match="`combine` is of several layers"):
+        FineTuningConfig(layer=1, combine="sum")
+    for options in ({"layer": []}, {"combine": "mean"}, {"concatenate": "nsp"}):
         with pytest.raises(ValueError, match=f"`{next(iter(options))}` must be"):
             FineTuningConfig(**options)
