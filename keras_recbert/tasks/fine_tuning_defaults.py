@@ -40,9 +40,10 @@ def fine_tuning_defaults(encoder):
         encoder: `RecBertEncoder`.
 
     Returns:
-        `FineTuningDefaults`. A BERT that came without a pooler is read by its mean. The
-        rate of a BERT goes with one over its width, as that of Adam does for the same
-        change of the outputs (Yang et al. 2022, table 3), up to the rate of random
+        `FineTuningDefaults`, with those of the encoder where it has some of its own
+        (`Encoder.fine_tuning`). A BERT that came without a pooler is read by its mean.
+        The rate of a BERT goes with one over its width, as that of Adam does for the
+        same change of the outputs (Yang et al. 2022, table 3), up to the rate of random
         weights: 1e-4 at 384.
     """
     defaults = DEFAULTS[encoder.started_from]
@@ -50,6 +51,8 @@ def fine_tuning_defaults(encoder):
         rate = defaults.learning_rate * BASE_DIM / encoder.hidden_dim
         rate = min(rate, DEFAULTS[None].learning_rate)
         defaults = dataclasses.replace(defaults, learning_rate=rate)
+    if encoder.fine_tuning:
+        return dataclasses.replace(defaults, **encoder.fine_tuning)
     report = encoder.weights_report
     if report is not None and any(path in report.new for path in POOLER):
         return dataclasses.replace(defaults, pooling="mean")
