@@ -23,6 +23,7 @@ CLASSES = {
     "layers.dense": ("Dense",),
     "layers.dropout": ("Dropout",),
     "layers.feed_forward": ("FeedForward",),
+    "layers.final_states": ("FinalStates",),
     "layers.masked_lm_head": ("MaskedLMHead",),
     "layers.max_pooling": ("MaxPooling",),
     "layers.mean_pooling": ("MeanPooling",),
@@ -32,7 +33,9 @@ CLASSES = {
     "layers.swish_rnn_block": ("SwishRNNBlock",),
     "layers.trans_blstm_block": ("TransBLSTMBlock",),
     "layers.transformer_block": ("TransformerBlock",),
+    "layers.word_embeddings": ("WordEmbeddings",),
     "models.recbert_encoder": ("RecBertEncoder", "PoolToken"),
+    "models.word_blstm_encoder": ("WordBiLSTMEncoder",),
     "tasks.fine_tuning_optimizer": ("WarmupLinearDecay", "LayerwiseAdamW"),
     "tasks.lora_adapters": ("LoraAdapters",),
     "tasks.optimizers": ("Adadelta", "AdamW"),
@@ -53,6 +56,7 @@ CLASSES = {
     "text.text_preprocessor": ("TextPreprocessor",),
     "text.window_preprocessor": ("WindowPreprocessor",),
     "text.word_preprocessor": ("WordPreprocessor",),
+    "text.word_tokenizer": ("WordTokenizer",),
     "text.wordpiece_tokenizer": ("WordPieceTokenizer",),
 }
 

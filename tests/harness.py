@@ -6,6 +6,7 @@ import tensorflow as tf
 
 import keras_recbert
 from keras_recbert.blocks import get_block, list_blocks
+from keras_recbert.builder.encoder import encoder_class
 
 # A bfloat16 number has 8 significant bits, so one rounding errs by up to 0.4 %. A
 # shrunk encoder rounds some twenty times in a row; outputs are compared relative
@@ -107,11 +108,19 @@ def assert_close_in_bfloat16(output, expected):
 # Encoders ----------------------------------------------------------------------
 
 
+def shrunk_sizes(name):
+    """Sizes of a registered encoder that make it small."""
+    card = keras_recbert.get_card(name)
+    if "block" in card.sizes:
+        return SHRUNK[card.sizes["block"]]
+    return dict(encoder_class(card.encoder).test_sizes)
+
+
 def build_shrunk(name, **overrides):
     """A registered encoder, small, with random weights off their initial values."""
     keras.utils.set_random_seed(0)
     sizes = {
-        **get_block(keras_recbert.get_card(name).sizes["block"]).test_sizes,
+        **shrunk_sizes(name),
         "vocabulary_size": VOCABULARY_SIZE,
         "max_sequence_length": 24,
         **overrides,

@@ -25,8 +25,10 @@ ANY_WIDTH = (
     "BertEmbeddings",
     "ConcatenateSentence",
     "Dropout",
+    "FinalStates",
     "MaxPooling",
     "MeanPooling",
+    "WordEmbeddings",
 )
 
 

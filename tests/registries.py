@@ -6,7 +6,12 @@ import sys
 from keras_recbert.blocks import block_kind
 from keras_recbert.data import task_spec
 from keras_recbert.heads import head
-from keras_recbert.models import encoder, recbert_encoder, registry
+from keras_recbert.models import (
+    encoder,
+    recbert_encoder,
+    registry,
+    word_blstm_encoder,
+)
 from keras_recbert.text import packers
 
 
@@ -16,9 +21,9 @@ def registries_kept():
 
     Other tests count what is registered.
     """
-    assert (
-        recbert_encoder.RecBertEncoder.__name__ in encoder._ENCODERS
-    )  # imported before
+    # Imported before.
+    assert recbert_encoder.RecBertEncoder.__name__ in encoder._ENCODERS
+    assert word_blstm_encoder.WordBiLSTMEncoder.__name__ in encoder._ENCODERS
     registries = [
         registry._CARDS,
         block_kind._KINDS,

@@ -237,6 +237,8 @@ def place(tmp_path, data_dir, monkeypatch):
     write_recipes(tmp_path)
     write_results(tmp_path)
     (tmp_path / "MINILM").symlink_to(minilm_folder())
+    vectors = data_dir / "vectors/glove.840B.300d.top596.txt"
+    (tmp_path / "glove.txt").symlink_to(vectors)
     for block in blocks("python", PAGES["extending.md"]):
         (tmp_path / re.match(r"# (\w+\.py)\n", block)[1]).write_text(block)
     monkeypatch.chdir(tmp_path)

@@ -52,6 +52,7 @@ def test_python_blocks_of_the_docs_run(tmp_path, monkeypatch):
         "several_heads.md",
         "tagging.md",
         "weights.md",
+        "word_vectors.md",
     }
 
 

@@ -6,9 +6,11 @@ import warnings
 from keras_recbert.builder.encoder import (
     build_encoder,
     complete_arguments,
+    encoder_class,
     make_preprocessor,
     sizes_of,
 )
+from keras_recbert.builder.words import set_vectors, take_words
 from keras_recbert.keras_backend import require_tensorflow
 from keras_recbert.models.registry import get_card
 
@@ -44,6 +46,10 @@ def build(name, task=None, weights=None, **overrides):
             such as `num_classes`, `vocabulary`, `objectives`, `layer`, the block (or
             several, see `combine`) that the head reads, and `long_texts="windows"`,
             which truncates no text.
+            Of an encoder of words, such as `"word_blstm"`, with a task and without:
+            `vectors`, the path of a file of word vectors, and `texts`, whose words are
+            the vocabulary; see `keras_recbert.text.learn_words`, whose `max_words` and
+            `min_frequency` it takes, too.
 
     Returns:
         `keras_recbert.models.recbert_encoder.RecBertEncoder`, or a
@@ -53,7 +59,7 @@ def build(name, task=None, weights=None, **overrides):
         ValueError: if the name, the task or an override is unknown, or sizes do not
             fit each other or those of `weights`; says what was expected and the
             nearest valid thing.
-        FileNotFoundError: if there is nothing at `weights`.
+        FileNotFoundError: if there is nothing at `weights` or `vectors`.
         ImportError: if Keras does not run on TensorFlow; says how to switch.
 
     Example:
@@ -80,12 +86,10 @@ def build(name, task=None, weights=None, **overrides):
 
         checkpoint = open_checkpoint(weights)
     if task is None:
-        encoder = build_encoder(card, overrides, checkpoint)
-        if checkpoint is not None and checkpoint.vocabulary is not None:
-            encoder.preprocessor = make_preprocessor(checkpoint, encoder)
-        return encoder
+        return _bare_encoder(card, overrides, checkpoint)
     from keras_recbert.tasks.text_arguments import take_text_arguments
 
+    overrides, vectors = take_words(card, overrides)
     task_arguments, sizes = split_arguments(task, overrides)
     if task == "pretrainer":
         _check_pretrained(card)
@@ -96,10 +100,13 @@ def build(name, task=None, weights=None, **overrides):
         _take_vocabulary(checkpoint, task_arguments)
         head_too = _takes_head(task, task_arguments, checkpoint)
     packer = packer_of(task, task_arguments.get("long_texts"))
-    tokenizer, text = take_text_arguments(task_arguments, packer)
+    kind = encoder_class(card.encoder).tokenizer
+    tokenizer, text = take_text_arguments(task_arguments, packer, kind)
     if tokenizer is not None and checkpoint is None:
         sizes.setdefault("vocabulary_size", tokenizer.vocabulary_size)
     encoder = build_encoder(card, sizes, checkpoint)
+    if vectors is not None:
+        set_vectors(encoder, tokenizer.vocabulary, vectors)
     preprocessor = tokenizer and packer(
         tokenizer, **{"max_sequence_length": encoder.max_sequence_length, **text}
     )
@@ -113,6 +120,31 @@ def build(name, task=None, weights=None, **overrides):
 
         encoder.weights_report = load_head(model.head.dense, encoder, checkpoint)
     return model
+
+
+def _bare_encoder(card, overrides, checkpoint):
+    """An encoder without a head; of a known vocabulary with a preprocessor."""
+    cls = encoder_class(card.encoder)
+    if not cls.reads_words:
+        encoder = build_encoder(card, overrides, checkpoint)
+        if checkpoint is not None and checkpoint.vocabulary is not None:
+            encoder.preprocessor = make_preprocessor(checkpoint, encoder)
+        return encoder
+    from keras_recbert.tasks.text_arguments import take_text_arguments
+    from keras_recbert.text.text_preprocessor import TextPreprocessor
+
+    sizes, vectors = take_words(card, overrides)
+    tokenizer, text = take_text_arguments(sizes, TextPreprocessor, cls.tokenizer)
+    if tokenizer is not None:
+        sizes.setdefault("vocabulary_size", tokenizer.vocabulary_size)
+    encoder = build_encoder(card, sizes, checkpoint)
+    if tokenizer is not None:
+        length = encoder.max_sequence_length
+        text = {"max_sequence_length": length, **text}
+        encoder.preprocessor = TextPreprocessor(tokenizer, **text)
+    if vectors is not None:
+        set_vectors(encoder, tokenizer.vocabulary, vectors)
+    return encoder
 
 
 def check_weights(name, weights, **overrides):

@@ -54,6 +54,12 @@ class FineTuningConfig(RunConfig):
         vocabulary: A vocab.txt; by default the one of the weights, or one that is
             learned from the training texts.
         vocabulary_size: Word pieces to learn if no vocabulary is given.
+        vectors: For an encoder of words, such as word_blstm: a file of word vectors of
+            word2vec (.bin), GloVe (.txt) or fastText (.vec), .gz too. By default the
+            vectors are random.
+        max_words: Words of the vocabulary of an encoder of words: the most frequent
+            ones of the training texts.
+        min_frequency: How often a word without a vector must occur to be one of them.
         lowercase: Lower-case texts and strip accents (an uncased vocabulary); by
             default what the weights say, true without weights.
         epochs: Passes over the training examples.
@@ -64,14 +70,16 @@ class FineTuningConfig(RunConfig):
             examples it has. By default each example does.
         batch_size: Examples per step, over all devices.
         learning_rate: Highest learning rate; by default 3e-4 from scratch and from a
-            preset of a pre-training run; from another BERT 5e-5 at a width of 768, 1e-4
-            at 384, with one over the width up to 3e-4; 3e-3 under freeze: encoder.
+            preset of a pre-training run; of word_blstm 1e-3; from another BERT 5e-5 at
+            a width of 768, 1e-4 at 384, with one over the width up to 3e-4; 3e-3 under
+            freeze: encoder.
         warmup_fraction: Part of all steps in which the learning rate rises.
         weight_decay: Decoupled weight decay, not on biases and LayerNorm.
         dropout: Dropout rate of encoder and head.
         pooling: What the head reads: mean (of all outputs) or first (BERT's pooled
-            first token); by default first from another BERT that has a pooler, else
-            mean; of several layers, or of the embeddings, mean.
+            first token, the final states of word_blstm); by default first of word_blstm
+            and from another BERT that has a pooler, else mean; of several layers, or of
+            the embeddings, mean.
         layer: Block that the head reads, from 1; 0, the embeddings; -1, the last block.
             Or several, such as -4 -3 -2 -1; or all, all blocks. By default the one
             whose head was pre-trained for it, else the last.
@@ -127,6 +135,9 @@ class FineTuningConfig(RunConfig):
     weights: str | None = None
     vocabulary: str | None = None
     vocabulary_size: int = 8000
+    vectors: str | None = None
+    max_words: int = 30_000
+    min_frequency: int = 2
     lowercase: bool | None = None
     epochs: int = 3
     keep_epoch: str = "best"
@@ -160,7 +171,13 @@ class FineTuningConfig(RunConfig):
     )
 
     def __post_init__(self):
-        for name in ("epochs", "batch_size", "vocabulary_size"):
+        for name in (
+            "epochs",
+            "batch_size",
+            "vocabulary_size",
+            "max_words",
+            "min_frequency",
+        ):
             check(getattr(self, name) >= 1, self, name, "at least 1")
         rate = self.learning_rate
         valid = rate is None or 0 < rate < math.inf

@@ -38,6 +38,7 @@ class RunConfig:
         check_seed(self.seed)
         check(self.precision in PRECISIONS, self, "precision", " or ".join(PRECISIONS))
         paths = ("data_dir", "corpus", "output_dir", "weights", "vocabulary")
+        paths += ("vectors",)
         for name in (*paths, "train", "validation", "test"):
             if getattr(self, name, None) == "":
                 raise ValueError(

@@ -29,7 +29,11 @@ SIZES = (
     "num_segments",
     "num_classes",
     "lora_rank",
+    "vector_dim",
+    "pooled_dim",
 )
+# Encoders without a table of positions: the length of a row is no size of a weight.
+WITHOUT_POSITIONS = ("WordBiLSTMEncoder",)
 # What `zipfile` raises for archives that somebody or something has changed.
 DAMAGE = (
     zipfile.BadZipFile,
@@ -199,6 +203,17 @@ def _check_sizes(path, config, shapes):
 
 def _sizes(config):
     """Pairs of name and value of the sizes in a config, at any depth."""
+    described = list(_descriptions(config))
+    names = {str(value.get("class_name")) for value in described}
+    bound = not names.isdisjoint(WITHOUT_POSITIONS) and "max_sequence_length"
+    for value in described:
+        for key in SIZES:
+            if key != bound and isinstance(value.get(key), int):
+                yield key, value[key]
+
+
+def _descriptions(config):
+    """The dicts in a config, at any depth."""
     pending = [config]
     while pending:
         value = pending.pop()
@@ -211,9 +226,7 @@ def _sizes(config):
             and not _is_foreign(value)
         ):
             pending.extend(value.values())
-            for key in SIZES:
-                if isinstance(value.get(key), int):
-                    yield key, value[key]
+            yield value
 
 
 def _is_foreign(value):

@@ -32,6 +32,8 @@ from keras_recbert.core.folders import check_folder, write_folder
 from keras_recbert.core.json_files import file_sha256, to_json
 from keras_recbert.core.names import UnknownNameError
 
+PLAIN = "WordPieceTokenizer"  # of presets that name no other
+
 
 @dataclasses.dataclass(frozen=True)
 class Preset:
@@ -225,8 +227,10 @@ def _describe_preprocessor(preprocessor):
             f"register_packer). Received: a model with a {name} as `preprocessor`."
         )
     tokenizer = preprocessor.tokenizer
+    kind = type(tokenizer).__name__
     return {
         "class": name,
+        **({} if kind == PLAIN else {"tokenizer": kind}),
         "lowercase": tokenizer.lowercase,
         "strip_accents": tokenizer.strip_accents,
         "arguments": json.loads(to_json(preprocessor.arguments())),
@@ -247,11 +251,11 @@ def _class_and_arguments(model):
 def _make_preprocessor(described, directory):
     from keras_recbert.text.packers import get_packer
     from keras_recbert.text.vocabulary import load_vocabulary
-    from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
+    from keras_recbert.text.word_tokenizer import get_tokenizer
 
     if described is None:
         return None
-    tokenizer = WordPieceTokenizer(
+    tokenizer = get_tokenizer(described.get("tokenizer", PLAIN))(
         load_vocabulary(directory / VOCABULARY),
         lowercase=described["lowercase"],
         strip_accents=described["strip_accents"],

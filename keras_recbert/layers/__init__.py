@@ -16,6 +16,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "dense": ["Dense"],
         "dropout": ["Dropout"],
         "feed_forward": ["FeedForward"],
+        "final_states": ["FinalStates"],
         "masked_lm_head": ["MaskedLMHead"],
         "max_pooling": ["MaxPooling"],
         "mean_pooling": ["MeanPooling"],
@@ -25,5 +26,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "swish_rnn_block": ["SwishRNNBlock"],
         "trans_blstm_block": ["TransBLSTMBlock"],
         "transformer_block": ["TransformerBlock"],
+        "word_embeddings": ["WordEmbeddings"],
     },
 )

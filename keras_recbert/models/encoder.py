@@ -1,6 +1,7 @@
 """What a task needs of an encoder, and which kinds of encoder there are."""
 
 import inspect
+import types
 
 import keras
 
@@ -51,7 +52,21 @@ class Encoder(FreezableModel):
         started_from: None (random weights), `"preset"` or `"bert"`.
         next_sentence_head: layer from `pooled_output` to two logits, where tokens are
             read beside them; else None.
+
+    A subclass may set, as attributes of the class:
+        tokenizer: str. Name of the tokenizer that `build` makes of a vocabulary, see
+            `keras_recbert.text.word_tokenizer.get_tokenizer`.
+        reads_words: bool. Whether `build` takes `texts` and `vectors`, and gives the
+            layer `embeddings` the vectors by its `set_vectors`.
+        fine_tuning: dict. Fields of
+            `keras_recbert.tasks.fine_tuning_defaults.FineTuningDefaults` that suit it.
+        test_sizes: dict. Arguments of the small encoder of the contract tests.
     """
+
+    tokenizer = "WordPieceTokenizer"
+    reads_words = False
+    fine_tuning = types.MappingProxyType({})
+    test_sizes = types.MappingProxyType({})
 
     weights_report = None
     started_from = None

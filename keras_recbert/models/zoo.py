@@ -6,6 +6,7 @@ DEVLIN = "Devlin et al. 2018, BERT (arXiv:1810.04805)"
 TURC = "Turc et al. 2019, Well-Read Students Learn Better (arXiv:1908.08962)"
 WANG = "Wang et al. 2020, MiniLM (arXiv:2002.10957)"
 LEI = "Lei et al. 2022, Simple Recurrence Improves Masked LMs (arXiv:2205.11588)"
+TANG = "Tang et al. 2019, Distilling Task-Specific Knowledge (arXiv:1903.12136)"
 HUANG = "Huang et al. 2020, TRANS-BLSTM (arXiv:2003.07000)"
 
 SHAPES = {
@@ -244,3 +245,43 @@ _add(
     targets={SQUAD_EM: 75.99, SQUAD_F1: 83.43},
     note="residual and LayerNorm around each BiLSTM, which the paper leaves open",
 )
+
+# BiLSTMs on word vectors, trained without a teacher ---------------------------------
+for _name, _parameters, _targets, _note, _sizes in (
+    ("word_blstm", 9_758_000, {SST2_TEST: 86.7}, "", {}),
+    (
+        "word_blstm_300",
+        10_839_400,
+        {},
+        "the larger of the sizes that are searched",
+        {"recurrent_dim": 300, "pooled_dim": 400},
+    ),
+    (
+        "word_blstm_siamese",
+        9_938_000,
+        {
+            MNLI_TEST: 68.7,
+            "QQP test F1": 63.7,
+            "QQP test accuracy": 86.2,
+            "STS-B test Pearson correlation": 66.9,
+            "STS-B test Spearman correlation": 64.3,
+            "MRPC test F1": 80.9,
+            "MRPC test accuracy": 69.4,
+        },
+        "",
+        {"siamese": True},
+    ),
+):
+    _default = {"num_layers": 1, "recurrent_dim": 150, "pooled_dim": 200}
+    register(
+        ModelCard(
+            name=_name,
+            sizes=_default | _sizes,
+            paper=TANG,
+            table="section 3.1 and table 1; Liu 2020, table 3.1",
+            num_parameters=_parameters,
+            targets=_targets,
+            note=_note,
+            encoder="WordBiLSTMEncoder",
+        )
+    )

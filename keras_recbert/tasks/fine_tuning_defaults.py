@@ -43,9 +43,10 @@ def fine_tuning_defaults(encoder, freeze=None):
         freeze: as for `TextModel`.
 
     Returns:
-        `FineTuningDefaults`. A BERT that came without a pooler is read by its mean. The
-        rate of a BERT goes with one over its width, as that of Adam does for the same
-        change of the outputs (Yang et al. 2022, table 3), up to the rate of random
+        `FineTuningDefaults`, with those of the encoder where it has some of its own
+        (`Encoder.fine_tuning`). A BERT that came without a pooler is read by its mean.
+        The rate of a BERT goes with one over its width, as that of Adam does for the
+        same change of the outputs (Yang et al. 2022, table 3), up to the rate of random
         weights: 1e-4 at 384. Above an encoder that is not trained it is one rate.
     """
     defaults = DEFAULTS[encoder.started_from]
@@ -53,6 +54,8 @@ def fine_tuning_defaults(encoder, freeze=None):
         rate = defaults.learning_rate * BASE_DIM / encoder.hidden_dim
         rate = min(rate, DEFAULTS[None].learning_rate)
         defaults = dataclasses.replace(defaults, learning_rate=rate)
+    if encoder.fine_tuning:
+        defaults = dataclasses.replace(defaults, **encoder.fine_tuning)
     if freeze == "encoder":
         defaults = dataclasses.replace(defaults, learning_rate=FEATURES_RATE)
     report = encoder.weights_report

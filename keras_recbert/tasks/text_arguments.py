@@ -1,6 +1,6 @@
 """Arguments of a task model that are about its text."""
 
-from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
+from keras_recbert.text.word_tokenizer import get_tokenizer
 
 TOKENIZER_ARGUMENTS = ("vocabulary", "lowercase", "strip_accents")
 
@@ -34,15 +34,16 @@ def text_arguments(packer):
     return tuple(name for name in names if name != "max_sequence_length")
 
 
-def take_text_arguments(arguments, packer):
+def take_text_arguments(arguments, packer, tokenizer="WordPieceTokenizer"):
     """Takes the arguments of the text out of those of a task.
 
     Args:
         arguments: dict, changed in place.
         packer: class of the preprocessor.
+        tokenizer: str. Name of the class of the tokenizer.
 
     Returns:
-        Tuple of `WordPieceTokenizer` and a dict, other arguments of the preprocessor;
+        Tuple of the tokenizer and a dict, other arguments of the preprocessor;
         or of None and an empty dict without a vocabulary.
 
     Raises:
@@ -54,7 +55,8 @@ def take_text_arguments(arguments, packer):
     if vocabulary is not None:
         lowercase = text.pop("lowercase", True)
         strip_accents = text.pop("strip_accents", None)
-        return WordPieceTokenizer(vocabulary, lowercase, strip_accents), text
+        make = get_tokenizer(tokenizer)
+        return make(vocabulary, lowercase, strip_accents), text
     if text:
         raise ValueError(
             f"{', '.join(map(repr, text))} need a vocabulary. Pass "

@@ -12,6 +12,7 @@ from keras_recbert.heads.reading import (
     reading_arguments,
 )
 from keras_recbert.models import recbert_encoder as _  # noqa: F401  registers its class
+from keras_recbert.models import word_blstm_encoder as _words  # noqa: F401
 from keras_recbert.models.encoder import Encoder
 from keras_recbert.models.encoder_outputs import EncoderOutputs, unread_layers
 from keras_recbert.ops.implementation import portable_graphs

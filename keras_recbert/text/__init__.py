@@ -19,6 +19,9 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "load_vocabulary",
             "save_vocabulary",
         ],
+        "word_tokenizer": ["WordTokenizer"],
+        "word_vectors": ["WordVectors", "read_word_vectors"],
+        "word_vocabulary": ["learn_words"],
         "wordpiece_tokenizer": ["WordPieceTokenizer"],
     },
 )

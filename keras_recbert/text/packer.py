@@ -35,7 +35,7 @@ class Packer(keras.layers.Layer):
             what these are padded with, and `example` with None.
 
     Args:
-        tokenizer: `WordPieceTokenizer`.
+        tokenizer: `WordPieceTokenizer` or `WordTokenizer`.
         sequence_length: int or None. Length of every row. None: the length of the
             longest row of the batch.
         max_sequence_length: int. The most tokens a row may have, special tokens
@@ -251,7 +251,7 @@ def _traced(packer, num_columns):
         tokenizer = packer.tokenizer
         text = tokenizer.vocabulary, tokenizer.lowercase, tokenizer.strip_accents
         # Past Keras, which would track it.
-        key = type(packer), text, repr(packer.arguments())
+        key = type(packer), type(tokenizer), text, repr(packer.arguments())
         object.__setattr__(packer, "_equal_to", key)
     key = packer._equal_to, num_columns
     with _LOCK:

@@ -12,7 +12,7 @@ from keras_recbert.text.split_words import split_words, split_words_with_offsets
 from keras_recbert.text.string_tensor import to_string_tensor
 from keras_recbert.text.vocabulary import check_vocabulary, load_vocabulary
 
-_MAX_CHARACTERS_PER_WORD = 100  # longer words are [UNK]; BERT's own limit
+MAX_CHARACTERS_PER_WORD = 100  # longer words are [UNK]; BERT's own limit
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
@@ -73,7 +73,7 @@ class WordPieceTokenizer(keras.layers.Layer):
                 list(self.vocabulary),
                 token_out_type=tf.int32,
                 # Counted in bytes there, in characters by BERT: `call` counts.
-                max_bytes_per_word=4 * _MAX_CHARACTERS_PER_WORD,
+                max_bytes_per_word=4 * MAX_CHARACTERS_PER_WORD,
                 no_pretokenization=True,
                 support_detokenization=True,
             )
@@ -228,5 +228,5 @@ def _known(words):
     """Words, but `[UNK]` for those that are too long."""
     lengths = tf.strings.length(words.flat_values, unit="UTF8_CHAR")
     return words.with_flat_values(
-        tf.where(lengths > _MAX_CHARACTERS_PER_WORD, "[UNK]", words.flat_values)
+        tf.where(lengths > MAX_CHARACTERS_PER_WORD, "[UNK]", words.flat_values)
     )

@@ -1,6 +1,7 @@
 """Registered tasks and tables of a user: from a recipe to scores."""
 
 from keras_recbert.builder import check_weights, encoder_arguments
+from keras_recbert.builder.encoder import encoder_class
 from keras_recbert.config.own_data import file_task
 from keras_recbert.core.extras import check_installed
 from keras_recbert.core.names import check_arguments
@@ -12,10 +13,13 @@ from keras_recbert.models.registry import get_card
 from keras_recbert.tasks.task_models import packer_of, split_arguments
 from keras_recbert.tasks.text_arguments import text_arguments
 from keras_recbert.text.vocabulary import load_vocabulary
+from keras_recbert.text.word_tokenizer import get_tokenizer
+from keras_recbert.text.word_vectors import check_word_vectors
 from keras_recbert.train.own_data import check_files, load_own_data
 from keras_recbert.train.own_files import check_own_files, load_own_files
 from keras_recbert.train.registered_data import ValidationReport
 from keras_recbert.train.run import open_run
+from keras_recbert.train.run_model import reads_words
 from keras_recbert.train.submissions import SubmissionFiles
 from keras_recbert.train.training_run import FINE_TUNING, train
 
@@ -135,8 +139,16 @@ def _check_model(config, head):
     """
     windows = {"long_texts": "windows"} if config.reads_windows() else {}
     _, sizes = split_arguments(head, {**config.overrides, **windows})
-    if config.vocabulary is not None:
-        load_vocabulary(config.vocabulary)  # before the examples, which take longer
+    if config.vocabulary is not None:  # before the examples, which take longer
+        encoder = encoder_class(get_card(config.model).encoder)
+        get_tokenizer(encoder.tokenizer)(load_vocabulary(config.vocabulary))
+    if config.vectors is not None:
+        if not reads_words(config):
+            raise ValueError(
+                "`vectors` are for an encoder of words, such as word_blstm. Received: "
+                f"vectors={config.vectors!r}, model={config.model!r}."
+            )
+        check_word_vectors(config.vectors)
     if config.weights is None:
         encoder_arguments(config.model, **sizes)  # raises for unknown ones
     else:

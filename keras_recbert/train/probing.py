@@ -20,7 +20,7 @@ from keras_recbert.models.registry import list_models
 from keras_recbert.tasks.model_inputs import need_preprocessor
 from keras_recbert.text.text_preprocessor import TextPreprocessor
 from keras_recbert.text.vocabulary import load_vocabulary
-from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
+from keras_recbert.text.word_tokenizer import get_tokenizer
 from keras_recbert.train.probe_classifier import train_probe
 from keras_recbert.train.probe_features import LayerFeatures, texts_checksum
 from keras_recbert.train.probe_report import PICTURE, TABLE, make_table, save_heatmap
@@ -207,7 +207,7 @@ def _named_model(config):
     vocabulary = load_vocabulary(config.vocabulary)
     encoder = keras_recbert.build(config.model, vocabulary_size=len(vocabulary))
     encoder.preprocessor = TextPreprocessor(
-        WordPieceTokenizer(vocabulary, config.lowercase),
+        get_tokenizer(encoder.tokenizer)(vocabulary, config.lowercase),
         max_sequence_length=encoder.max_sequence_length,
     )
     return encoder

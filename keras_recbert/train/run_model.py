@@ -5,12 +5,16 @@ import dataclasses
 import numpy as np
 
 import keras_recbert
+from keras_recbert.builder.encoder import encoder_class
 from keras_recbert.convert.open_checkpoint import open_checkpoint
 from keras_recbert.models.memory_estimate import check_step
+from keras_recbert.models.registry import get_card
 from keras_recbert.text.vocabulary import learn_vocabulary, load_vocabulary
+from keras_recbert.text.word_vectors import read_word_vectors
+from keras_recbert.text.word_vocabulary import learn_words
 
 
-def build_model(config, task, vocabulary, precision):
+def build_model(config, task, vocabulary, precision, vectors=None):
     """The model of a run, untrained."""
     arguments = {
         "weights": config.weights,
@@ -27,6 +31,8 @@ def build_model(config, task, vocabulary, precision):
         "dtype": precision.policy,
         **config.overrides,
     }
+    if vectors is not None:
+        arguments["vectors"] = vectors
     if config.gradient_checkpointing:
         arguments["gradient_checkpointing"] = True
     if config.learning_rate is not None:
@@ -60,16 +66,31 @@ def row_length(config, task):
     return min(positions, length)
 
 
+def reads_words(config):
+    """Whether the encoder of a run reads words, not word pieces."""
+    return encoder_class(get_card(config.model).encoder).reads_words
+
+
 def run_vocabulary(config, texts):
-    """Word pieces of the run, which are learned if none are given."""
+    """Vocabulary of a run, which is learned if none is given, and vectors of its words.
+
+    Returns:
+        Tuple of a list of str and of `WordVectors` or None.
+    """
     if config.vocabulary is not None:
-        return load_vocabulary(config.vocabulary)
+        vocabulary = load_vocabulary(config.vocabulary)
+        if config.vectors is None:
+            return vocabulary, None
+        return vocabulary, read_word_vectors(config.vectors, vocabulary)
+    lowercase = config.lowercase is not False
+    if reads_words(config):
+        limits = {"max_words": config.max_words, "min_frequency": config.min_frequency}
+        return learn_words(texts, config.vectors, lowercase=lowercase, **limits)
     if config.weights is not None:
-        return open_checkpoint(config.weights).vocabulary
+        return open_checkpoint(config.weights).vocabulary, None
     print(f"Learning {config.vocabulary_size:,} word pieces ...", flush=True)
-    return learn_vocabulary(
-        texts, config.vocabulary_size, lowercase=config.lowercase is not False
-    )
+    size = config.vocabulary_size
+    return learn_vocabulary(texts, size, lowercase=lowercase), None
 
 
 def check_memory(model, batches, batch_size, strategy):

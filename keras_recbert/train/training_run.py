@@ -119,11 +119,16 @@ def train(
         )
     notes = [*notes, *_warnings(task, train_examples)]
     splits = {"train": train_examples, **validation_examples, **(test_examples or {})}
-    run.check_texts({name: _checksum(examples) for name, examples in splits.items()})
-    vocabulary = run_vocabulary(config, corpus or _all_texts(train_examples))
+    texts = corpus or _all_texts(train_examples)
+    vocabulary, vectors = run_vocabulary(config, texts)
+    checksums = {name: _checksum(examples) for name, examples in splits.items()}
+    if vectors is not None:
+        checksums["vectors"] = vectors.checksum()
+    run.check_texts(checksums)
     scale = LabelScale.of(labels_of(train_examples)) if task.scales_labels else None
     with run.strategy.scope():
-        model, batches, weights = _build(run, task, vocabulary, train_examples, scale)
+        words = vocabulary, vectors
+        model, batches, weights = _build(run, task, words, train_examples, scale)
     validation = {
         split: ValidationSplit(run, model, examples, scale, task.own_metrics)
         for split, examples in validation_examples.items()
@@ -166,10 +171,11 @@ def train(
     return model, results
 
 
-def _build(run, task, vocabulary, examples, scale):
+def _build(run, task, words, examples, scale):
     """The model, compiled; its batches; the weights of the classes. In the scope."""
     config, strategy = run.config, run.strategy
-    model = build_model(config, task, vocabulary, run.precision)
+    vocabulary, vectors = words
+    model = build_model(config, task, vocabulary, run.precision, vectors)
     if config.weights is not None:
         print(model.encoder.weights_report, flush=True)
     model.fields = model.preprocessor.fields[: len(examples.fields)]

@@ -25,8 +25,9 @@ TEXTS, _ = reviews()
 BATCH = token_batch()
 # One name for each kind of block; the first that is registered.
 KINDS = {
-    keras_recbert.get_card(name).sizes["block"]: name
-    for name in reversed(keras_recbert.list_models())
+    card.sizes["block"]: card.name
+    for card in map(keras_recbert.get_card, reversed(keras_recbert.list_models()))
+    if "block" in card.sizes
 }
 
 

@@ -59,6 +59,7 @@ CASES = [
     ),
     ("Dropout", {"rate": 0.3}, {"inputs": HIDDEN}),
     ("FeedForward", {"intermediate_dim": 20}, {"inputs": HIDDEN}),
+    ("FinalStates", {}, SEQUENCE, (3, 12)),
     (
         "MaskedLMHead",
         {"vocabulary_size": 11, "hidden_dim": 10},
@@ -122,6 +123,12 @@ CASES = [
             "causal": True,
         },
         SEQUENCE,
+    ),
+    (
+        "WordEmbeddings",
+        {"vocabulary_size": 11, "vector_dim": 5, "channels": "multichannel"},
+        {"token_ids": TOKENS["token_ids"]},
+        (3, 7, 10),
     ),
 ]
 

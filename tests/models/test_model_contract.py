@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
-from harness import SHRUNK, build_shrunk, token_batch
+from harness import build_shrunk, shrunk_sizes, token_batch
 from model_contract import run_model_contract
 
 import keras_recbert
@@ -15,8 +15,9 @@ NAMES = keras_recbert.list_models()
 
 def _architecture(name):
     """What is left of a card's sizes once the shrunk ones replace them."""
-    sizes = keras_recbert.get_card(name).sizes
-    return str(sorted({**sizes, **SHRUNK[sizes["block"]]}.items(), key=str))
+    card = keras_recbert.get_card(name)
+    sizes = {"encoder": card.encoder, **card.sizes, **shrunk_sizes(name)}
+    return str(sorted(sizes.items(), key=str))
 
 
 def _first(name):

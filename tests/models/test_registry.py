@@ -38,6 +38,9 @@ def test_every_name_of_the_papers_is_there_in_order():
         "trans_blstm_1_base",
         "trans_blstm_1_large",
         "blstm_base",
+        "word_blstm",
+        "word_blstm_300",
+        "word_blstm_siamese",
     ]
     assert [name for name in ALL if name in names] == names
 
@@ -65,7 +68,9 @@ def test_card_says_where_its_sizes_and_scores_come_from(name):
     assert re.search(r"\(arXiv:\d{4}\.\d{5}\)$", card.paper)
     assert re.search("table|section|miniature", card.table)
     assert isinstance(card.num_parameters, int)
-    assert {"block", "num_layers", "hidden_dim"} <= set(card.sizes)
+    width = "recurrent_dim" if card.encoder == "WordBiLSTMEncoder" else "hidden_dim"
+    assert {"num_layers", width} <= set(card.sizes)
+    assert ("block" in card.sizes) is (card.encoder == "RecBertEncoder")
     for score_name, score in card.targets.items():
         assert re.search("validation|test", score_name), score_name
         assert 40 < score < 100
@@ -87,6 +92,8 @@ def test_published_scores_of_some_cards():
     assert targets["trans_blstm_base"]["SST-2 validation accuracy"] == 94.26
     assert targets["trans_blstm_1_base"]["SQuAD 1.1 validation F1"] == 91.52
     assert targets["blstm_base"]["SQuAD 1.1 validation F1"] == 83.43
+    assert targets["word_blstm"]["SST-2 test accuracy"] == 86.7
+    assert targets["word_blstm_siamese"]["MRPC test F1"] == 80.9
     assert targets["bert_large_48"]["SQuAD 1.1 validation F1"] == 92.32
 
 

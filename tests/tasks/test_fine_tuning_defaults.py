@@ -13,7 +13,7 @@ from keras_recbert.tasks.fine_tuning_defaults import fine_tuning_defaults
 )
 def test_the_rate_of_a_bert_goes_with_one_over_its_width(hidden_dim, rate):
     encoder = types.SimpleNamespace(
-        started_from="bert", weights_report=None, hidden_dim=hidden_dim
+        started_from="bert", weights_report=None, fine_tuning={}, hidden_dim=hidden_dim
     )
     defaults = fine_tuning_defaults(encoder)
     assert defaults.learning_rate == pytest.approx(rate)
@@ -23,6 +23,14 @@ def test_the_rate_of_a_bert_goes_with_one_over_its_width(hidden_dim, rate):
 @pytest.mark.parametrize("started_from", [None, "preset"])
 def test_other_starts_have_one_rate(started_from):
     encoder = types.SimpleNamespace(
-        started_from=started_from, weights_report=None, hidden_dim=768
+        started_from=started_from, weights_report=None, fine_tuning={}, hidden_dim=768
     )
     assert fine_tuning_defaults(encoder).learning_rate == 3e-4
+
+
+def test_an_encoder_may_have_defaults_of_its_own():
+    own = {"learning_rate": 1e-3, "pooling": "first"}
+    encoder = types.SimpleNamespace(started_from=None, fine_tuning=own)
+    defaults = fine_tuning_defaults(encoder)
+    assert (defaults.learning_rate, defaults.pooling) == (1e-3, "first")
+    assert defaults.start == "random weights"

@@ -1,0 +1,76 @@
+"""Models of words from the command line: with vectors and without."""
+
+import json
+
+import pytest
+from toy_texts import DISLIKED, FILLERS, LIKED, VOCABULARY, write_glue_task
+from word_vector_files import text, vectors_of, write
+
+import keras_recbert
+from keras_recbert.cli import main
+from keras_recbert.config import FineTuningConfig
+from keras_recbert.text.vocabulary import SPECIAL_TOKENS, save_vocabulary
+from keras_recbert.train.run_model import run_vocabulary
+
+TINY = ["--overrides", "recurrent_dim", "6", "pooled_dim", "5"]
+
+
+@pytest.fixture
+def glove(tmp_path):
+    words = [*LIKED, *DISLIKED, *FILLERS]
+    return write(tmp_path / "glove.txt", text(words, vectors_of(words)))
+
+
+def test_a_task_with_vectors(glove, tmp_path, capsys, eager_steps):
+    write_glue_task(tmp_path / "glue", "sst2")
+    run = tmp_path / "run"
+    command = ["finetune", "--task", "sst2", "--data-dir", str(tmp_path / "glue")]
+    command += ["--model", "word_blstm", "--vectors", str(glove), "--epochs", "1"]
+    command += ["--output-dir", str(run), "--no-export", *TINY]
+    assert main(command) == 0
+    assert f"words have a vector in {glove}" in capsys.readouterr().out
+    results = json.loads((run / "results.json").read_text())
+    assert results["pooling"] == "first"
+    glove.unlink()  # what is saved has its own
+    model = keras_recbert.load(run / "preset")
+    words = (run / "vocab.txt").read_text().splitlines()
+    assert model.preprocessor.tokenizer.vocabulary == tuple(words)
+    assert model.encoder.config["channels"] == "multichannel"
+    assert 0 <= results["scores"]["validation_accuracy"] <= 1
+    assert model.predict(["a good film", "dull"], verbose=0).shape == (2, 2)
+
+
+def test_words_of_a_run_without_vectors():
+    options = {"model": "word_blstm", "max_words": 2}
+    texts = ["Dull, dull film", "a FILM, a rare one"]
+    words, vectors = run_vocabulary(FineTuningConfig(**options), texts)
+    assert words == [*SPECIAL_TOKENS, ",", "a"]  # all twice
+    assert vectors is None
+    options |= {"lowercase": False, "min_frequency": 1, "max_words": 99}
+    words, _ = run_vocabulary(FineTuningConfig(**options), texts)
+    assert {"Dull", "dull", "film", "FILM"} < set(words)
+
+
+def refused(capsys, *command):
+    assert main(["finetune", "--task", "sst2", "--data-dir", "DIR", *command]) == 2
+    return capsys.readouterr().err
+
+
+def test_what_is_wrong_is_told_before_texts_are_read(glove, tmp_path, capsys):
+    model = ["--model", "word_blstm", "--output-dir", str(tmp_path / "run")]
+    assert "no file of word vectors at nope" in refused(
+        capsys, *model, "--vectors", "nope"
+    )
+    message = refused(capsys, "--model", "bert_tiny", "--vectors", str(glove))
+    assert "`vectors` are for an encoder of words, such as word_blstm" in message
+    glove.write_text("A line of prose.\n")
+    message = refused(capsys, *model, "--vectors", str(glove))
+    assert "glove.txt:1: expected a word and its values" in message
+    save_vocabulary(VOCABULARY, tmp_path / "vocab.txt")
+    message = refused(capsys, *model, "--vocabulary", str(tmp_path / "vocab.txt"))
+    assert "has no word pieces" in message
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(ValueError, match="`max_words` must be at least 1"):
+        FineTuningConfig(max_words=0)
+    with pytest.raises(ValueError, match="`vectors` is an empty path"):
+        FineTuningConfig(vectors="")
