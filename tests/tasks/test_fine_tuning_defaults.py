@@ -30,7 +30,11 @@ def test_other_starts_have_one_rate(started_from):
 
 def test_an_encoder_may_have_defaults_of_its_own():
     own = {"learning_rate": 1e-3, "pooling": "first"}
-    encoder = types.SimpleNamespace(started_from=None, fine_tuning=own)
+    encoder = types.SimpleNamespace(
+        started_from=None, fine_tuning=own, weights_report=None
+    )
+    frozen = fine_tuning_defaults(encoder, freeze="encoder")
+    assert (frozen.learning_rate, frozen.pooling) == (3e-3, "first")
     defaults = fine_tuning_defaults(encoder)
     assert (defaults.learning_rate, defaults.pooling) == (1e-3, "first")
     assert defaults.start == "random weights"
