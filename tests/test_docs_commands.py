@@ -50,6 +50,7 @@ SMALL = {
     "--models bert_minilm --no-background",
     "recbert table": "--seeds 0 --no-background",
     "recbert benchmark serving": f"--quick {BENCHMARK}",
+    "recbert benchmark tasks": f"--quick {BENCHMARK}",
     "recbert benchmark": f"swish_rnn --shapes 2x8 {BENCHMARK}",
     "recbert profile": "--shape 2x8 --steps 1",
     "pip install": PIP,

@@ -51,7 +51,16 @@ ARROWS = {
     "registration": set(),
     "__init__": {"builder", "models", "registration"},
     # `profile` names precisions as `finetune` does.
-    "benchmark": {"__init__", "blocks", "builder", "core", "tasks", "train", *MODELS},
+    "benchmark": {
+        "__init__",
+        "blocks",
+        "builder",
+        "core",
+        "data",
+        "tasks",
+        "train",
+        *MODELS,
+    },
     # The quick start trains, exports, and asks what it exported.
     "train": {
         "__init__",

@@ -12,7 +12,7 @@ from keras_recbert.models.registry import get_card
 PRECISIONS = ("float32", "mixed_bfloat16", "bfloat16")
 PASSES = ("forward", "train")
 # Left out of a run of two minutes that names nothing.
-SLOW = ("bilstm_256", "serving", "scaling")
+SLOW = ("bilstm_256", "serving", "tasks", "scaling")
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -76,6 +76,9 @@ class Comparison:
         precisions: tuple of `PRECISIONS`.
         unit: str. What is counted a second.
         growth: bool. Whether the growth over the shapes is the point.
+        reads: str. What the subject answers: `"texts"`, `"questions"`; empty for ids
+            that are made up.
+        task: str. Task of the model that answers.
     """
 
     name: str
@@ -88,6 +91,8 @@ class Comparison:
     precisions: tuple = PRECISIONS
     unit: str = "tokens"
     growth: bool = False
+    reads: str = ""
+    task: str = ""
 
     def goal(self, reference, shape, pass_, precision):
         """The ratio that is the goal for a reference label there, or None."""
@@ -116,6 +121,7 @@ def comparisons(quick=False):
         _trans_blstm_model(quick),
         _bert_model(quick),
         _serving(quick),
+        _tasks(quick),
         _scaling(quick),
     ]
     return {comparison.name: comparison for comparison in make}
@@ -304,6 +310,28 @@ def _serving(quick):
         passes=("forward",),
         precisions=("float32",),
         unit="texts",
+        reads="texts",
+        task="classifier",
+    )
+    return _quick_or(quick, comparison)
+
+
+def _tasks(quick):
+    peer = "Hugging Face tokenizer + torch model + Python"
+    comparison = Comparison(
+        "tasks",
+        "Questions on passages to answers: SavedModel, and tokenizer with model and "
+        "the search for the best spans",
+        Candidate("raw-string SavedModel", "savedmodel", {"kind": "tasks"}),
+        (Candidate(peer, "torch_questions", {"kind": "tasks"}),),
+        # 1.5 times the questions a second.
+        (Goal(peer, 1 / 1.5),),
+        shapes=(Shape(1, 0), Shape(32, 0)),
+        passes=("forward",),
+        precisions=("float32", "bfloat16"),
+        unit="questions",
+        reads="questions",
+        task="question_answering",
     )
     return _quick_or(quick, comparison)
 

@@ -44,6 +44,13 @@ PEERS = {
         ("torch==2.13.0", "transformers>=5,<6"),
         "--torch-python",
     ),
+    "torch_questions": Peer(
+        "torch with Hugging Face transformers",
+        "torch_questions_worker.py",
+        ("torch", "transformers"),
+        ("torch==2.13.0", "transformers>=5,<6"),
+        "--torch-python",
+    ),
     "kerashub": Peer(
         "KerasHub",
         "kerashub_worker.py",

@@ -25,11 +25,14 @@ from keras_recbert.benchmark.report import (
 from keras_recbert.benchmark.worker_process import Worker
 from keras_recbert.core.folders import check_place
 from keras_recbert.core.names import nearest
+from keras_recbert.data.squad_json import read_squad
 from keras_recbert.models.registry import get_card
 
 ROUNDS, QUICK_ROUNDS = 7, 3
-# A step of `serving` is a walk through the texts.
+# A step of `serving` and of `tasks` is a walk through the texts or questions.
 TEXTS, QUICK_TEXTS = 1000, 64
+READ = {"texts": "one text a line", "questions": "a file of SQuAD's JSON"}
+ANSWERS = {"texts": "scores", "questions": "answer"}  # what a SavedModel is asked for
 
 
 def benchmark(
@@ -44,6 +47,7 @@ def benchmark(
     install_peers=False,
     weights=None,
     texts=None,
+    questions=None,
     model="bert_minilm",
     timeout=900.0,
 ):
@@ -61,9 +65,10 @@ def benchmark(
         output_dir: str or path.
         pythons: dict of key of `PEERS` to interpreter, or None.
         install_peers: bool. Makes environments for peers that are nowhere.
-        weights: path of a Hugging Face folder, for `serving`.
+        weights: path of a Hugging Face folder, for `serving` and `tasks`.
         texts: path of a file with one text a line, for `serving`.
-        model: str. Encoder that reads the weights, for `serving`.
+        questions: path of a file of SQuAD's JSON, for `tasks`.
+        model: str. Encoder that reads the weights, for `serving` and `tasks`.
         timeout: float. Seconds a worker may take for one request.
 
     Returns:
@@ -92,18 +97,22 @@ def benchmark(
             if names:
                 raise ValueError(f"{why}. Received: --passes {' '.join(passes)}.")
             notes.append(f"{why}, so it is left out.")
-    lines = None
-    if any(comparison.name == "serving" for comparison in chosen):
-        if weights is None or texts is None:
-            why = "serving needs --weights FOLDER and --texts FILE"
+    files = {"texts": texts, "questions": questions}
+    columns = {}
+    for comparison in [one for one in chosen if one.reads]:
+        reads = comparison.reads
+        if weights is None or files[reads] is None:
+            why = f"{comparison.name} needs --weights FOLDER and --{reads} FILE"
             if names:
-                raise ValueError(f"{why}: a BERT of Hugging Face, and one text a line.")
+                raise ValueError(f"{why}: a BERT of Hugging Face, and {READ[reads]}.")
             notes.append(f"{why}, so it is left out.")
-            chosen = [one for one in chosen if one.name != "serving"]
-        else:
-            get_card(model)
-            _check_weights(weights)
-            lines = _read_texts(texts, QUICK_TEXTS if quick else TEXTS)
+            chosen.remove(comparison)
+            continue
+        get_card(model)
+        _check_weights(weights)
+        most = QUICK_TEXTS if quick else TEXTS
+        read = {"texts": _read_texts, "questions": _read_questions}[reads]
+        columns[reads] = read(files[reads], most)
     if not str(output_dir):
         raise ValueError("--output-dir is an empty path. Name a folder.")
     output_dir = pathlib.Path(output_dir)
@@ -138,12 +147,15 @@ def benchmark(
         for number, trial in enumerate(trials, 1):
             progress.counter = f"[{number}/{len(trials)}] "
             extra = {}
-            if trial.comparison.name == "serving":
+            if trial.comparison.reads:
                 progress.live(f"{trial}: exporting {model}")
                 path = _export(trial, model, weights, folder, timeout)
+                strings = {"columns": columns[trial.comparison.reads]}
+                answer = ANSWERS[trial.comparison.reads]
                 extra = {
-                    "savedmodel": {"savedmodel": path, "texts": lines},
-                    "torch": {"weights": str(weights), "texts": lines},
+                    "savedmodel": {"savedmodel": path, "answer": answer, **strings},
+                    "torch": {"weights": str(weights), **strings},
+                    "torch_questions": {"weights": str(weights), **strings},
                 }
             measured = measure(
                 trial, environments, rounds, timeout, extra, progress.live
@@ -193,7 +205,7 @@ def _check_weights(weights):
 
 
 def _read_texts(path, most):
-    """The first lines of a file that are not empty."""
+    """The first lines of a file that are not empty, a column."""
     path = pathlib.Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"--texts must be a file, one text a line: {path}.")
@@ -207,16 +219,27 @@ def _read_texts(path, most):
     lines = [line for line in lines if line][:most]
     if not lines:
         raise ValueError(f"--texts must hold a text a line. {path} is empty.")
-    return lines
+    return {"text": lines}
+
+
+def _read_questions(path, most):
+    """Columns of questions and contexts, from all over a file of SQuAD's JSON."""
+    if not pathlib.Path(path).is_file():
+        raise FileNotFoundError(f"--questions must be a file of SQuAD's JSON: {path}.")
+    examples = read_squad(path, "test")
+    every = max(1, len(examples) // most)
+    return {name: column[::every][:most] for name, column in examples.fields.items()}
 
 
 def _export(trial, model, weights, folder, timeout):
     """Writes a classifier as a SavedModel in a worker; returns its path."""
-    path = pathlib.Path(folder) / trial.precision
+    task = trial.comparison.task
+    path = pathlib.Path(folder) / f"{task}-{trial.precision}"
     if not path.exists():
         job = {
             "kind": "export",
             "name": model,
+            "task": task,
             "weights": str(weights),
             "precision": trial.precision,
             "savedmodel": str(path),

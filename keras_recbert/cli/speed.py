@@ -27,12 +27,14 @@ def benchmark(config: Annotated[BenchmarkConfig, arg(name="")]):
         output_dir=config.output_dir,
         pythons={
             "torch": config.torch_python,
+            "torch_questions": config.torch_python,
             "kerashub": config.kerashub_python,
             "model_garden": config.model_garden_python,
         },
         install_peers=config.install_peers,
         weights=config.weights,
         texts=config.texts,
+        questions=config.questions,
         model=config.model,
         timeout=config.timeout,
     )

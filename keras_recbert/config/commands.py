@@ -183,8 +183,8 @@ class BenchmarkConfig(CommandConfig):
 
     Args:
         comparisons: Some of swish_rnn, bilstm_768, bilstm_256, swish_model,
-            trans_blstm_model, bert_model, serving, scaling; by default all that can
-            run.
+            trans_blstm_model, bert_model, serving, tasks, scaling; by default all that
+            can run.
         quick: Small models, one shape and few rounds, in about two minutes.
         shapes: Rows x tokens, such as 8x128; by default what suits the comparison.
         precision: Some of float32, mixed_bfloat16 (weights in float32) and bfloat16.
@@ -196,9 +196,10 @@ class BenchmarkConfig(CommandConfig):
         torch_python: Interpreter that has torch and transformers.
         kerashub_python: Interpreter that has KerasHub.
         model_garden_python: Interpreter that has tf-models-official.
-        weights: A BERT of Hugging Face, a folder, for serving.
+        weights: A BERT of Hugging Face, a folder, for serving and tasks.
         texts: A file with one text a line, for serving.
-        model: Encoder of this zoo that reads the weights, for serving.
+        questions: A file of SQuAD's JSON, for tasks.
+        model: Encoder of this zoo that reads the weights, for serving and tasks.
         timeout: Seconds a process may take to build a model, or for one round.
     """
 
@@ -217,5 +218,6 @@ class BenchmarkConfig(CommandConfig):
     model_garden_python: str | None = None
     weights: str | None = None
     texts: str | None = None
+    questions: str | None = None
     model: str = "bert_minilm"
     timeout: float = 900.0

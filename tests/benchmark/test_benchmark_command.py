@@ -54,6 +54,7 @@ def refused(tmp_path, monkeypatch, capsys):
     return refused
 
 
+TASKS = ("tasks", "--weights", "weights", "--questions")
 SERVING = ("serving", "--weights", "weights", "--texts", "texts.txt")
 
 
@@ -73,6 +74,9 @@ SERVING = ("serving", "--weights", "weights", "--texts", "texts.txt")
         ([*SERVING[:3], "--texts", "none.txt"], "--texts must be a file"),
         ([*SERVING[:3], "--texts", "empty.txt"], "empty.txt is empty"),
         (["serving", "--weights", ".", *SERVING[3:]], "There is no config.json in ."),
+        (["tasks"], "tasks needs --weights FOLDER and --questions FILE: a BERT of"),
+        ([*TASKS, "none.json"], "--questions must be a file of SQuAD's JSON: none.js"),
+        ([*TASKS, "texts.txt"], "texts.txt"),
         ([*SERVING, "--model", "bert_tinny"], "Did you mean 'bert_tiny'"),
         (["bert_model", "--torch-python", "none"], "There is none at 'none'"),
     ],

@@ -43,12 +43,13 @@ def export(job):
     """Writes the SavedModel that `savedmodel_worker` times."""
     import keras_recbert
 
+    classes = {"num_classes": 2} if job["task"] == "classifier" else {}
     model = keras_recbert.build(
         job["name"],
-        task="classifier",
-        num_classes=2,
+        task=job["task"],
         weights=job["weights"],
         dtype=job["precision"],
+        **classes,
     )
     model.export_savedmodel(job["savedmodel"])
     return (lambda: None), {}

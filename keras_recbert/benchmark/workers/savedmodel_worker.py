@@ -20,15 +20,23 @@ def prepare(job):
     loaded = tf.saved_model.load(job["savedmodel"])
     answer = loaded.signatures["serving_default"]
     size = job["batch_size"]
-    texts = job["texts"]
-    batches = [texts[start : start + size] for start in range(0, len(texts), size)]
+    columns, key = job["columns"], job["answer"]
+    items = len(next(iter(columns.values())))
+    batches = [
+        {name: column[start : start + size] for name, column in columns.items()}
+        for start in range(0, items, size)
+    ]
 
     def step():
         loaded  # noqa: B018  its variables live as long as it does
-        return [answer(text=tf.constant(batch))["scores"].numpy() for batch in batches]
+        answers = []
+        for batch in batches:
+            strings = {name: tf.constant(column) for name, column in batch.items()}
+            answers.append(answer(**strings)[key].numpy())
+        return answers
 
     parameters = sum(variable.shape.num_elements() for variable in loaded.variables)
-    return step, {"parameters": parameters, "items": len(texts)}
+    return step, {"parameters": parameters, "items": items}
 
 
 if __name__ == "__main__":

@@ -143,7 +143,7 @@ def serving_step(job):
     context = precision_of(model, job["precision"])
     model.eval()
     size = job["batch_size"]
-    texts = job["texts"]
+    texts = job["columns"]["text"]
     batches = [texts[start : start + size] for start in range(0, len(texts), size)]
 
     def step():
