@@ -1,6 +1,7 @@
 """Splits of a registered task, from a folder of its files or TensorFlow Datasets."""
 
 import os
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -279,16 +280,27 @@ def load_tfds(
     loaded = {}
     for split in ("train", *task.validation_splits):
         rows = list(tfds.as_numpy(data[split]))
-        examples = Examples(
-            {
-                field: [row[feature].decode("utf-8") for row in rows]
-                for field, feature in source.features.items()
-            },
-            {"label": np.array([row[source.label] for row in rows])},
-        )
+        if source.as_file is not None:
+            examples = _read_as_file(task, split, rows)
+        else:
+            examples = Examples(
+                {
+                    field: [row[feature].decode("utf-8") for row in rows]
+                    for field, feature in source.features.items()
+                },
+                {"label": np.array([row[source.label] for row in rows])},
+            )
         where = f"{source.name} {info.version} of TensorFlow Datasets"
         loaded[split] = check_examples(task, where, split, examples)
     return loaded.pop("train"), loaded, []
+
+
+def _read_as_file(task, split, rows):
+    """Examples of rows of TensorFlow Datasets, read as those of the task's own file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, task.files[split])
+        path.write_text(task.tfds.as_file(rows), encoding="utf-8")
+        return task.read(path, split)
 
 
 def _check_split(task, split):

@@ -31,17 +31,22 @@ def dev_files(pattern: str, splits=SPLITS) -> dict[str, str]:
 
 @dataclasses.dataclass(frozen=True)
 class TfdsSource:
-    """Where TensorFlow Datasets has a data set of one label an example.
+    """Where TensorFlow Datasets has a data set.
 
     Args:
         name: such as `"glue/mrpc"`.
-        features: dict of field to the name of its feature.
+        features: dict of field to the name of its feature; of a data set of one label
+            an example.
         label: name of the label's feature.
+        as_file: function of the rows, dicts of features, that gives the text of a
+            file of the task's own form, which `read` then reads; of a data set of
+            another shape, see `tfds_files`.
     """
 
     name: str
-    features: Mapping[str, str]
+    features: Mapping[str, str] = dataclasses.field(default_factory=dict)
     label: str = "label"
+    as_file: Callable | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

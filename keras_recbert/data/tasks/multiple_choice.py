@@ -2,7 +2,8 @@
 
 from keras_recbert.data.choices import read_arc, read_copa, read_swag
 from keras_recbert.data.submissions import JsonLinesWriter, Submission
-from keras_recbert.data.task_spec import TaskSpec, register_task
+from keras_recbert.data.task_spec import TaskSpec, TfdsSource, register_task
+from keras_recbert.data.tfds_files import arc_file, copa_file
 
 
 def _register(name, read, source, **options):
@@ -32,6 +33,7 @@ _register(
     read_arc,
     "ARC, Challenge (Clark et al. 2018)",
     folder="ARC-Challenge",
+    tfds=TfdsSource("ai2_arc/ARC-Challenge", as_file=arc_file),
     files={
         "train": "ARC-Challenge-Train.jsonl",
         "validation": "ARC-Challenge-Dev.jsonl",
@@ -43,6 +45,7 @@ _register(
     read_copa,
     "COPA (Roemmele et al. 2011), as in SuperGLUE (Wang et al. 2019)",
     folder="COPA",
+    tfds=TfdsSource("super_glue/copa", as_file=copa_file),
     submission=Submission({"test": "COPA.jsonl"}, JsonLinesWriter((0, 1))),
     files={"train": "train.jsonl", "validation": "val.jsonl", "test": "test.jsonl"},
 )

@@ -1,7 +1,8 @@
 """SQuAD 1.1 (Rajpurkar et al. 2016) and 2.0 (Rajpurkar et al. 2018)."""
 
 from keras_recbert.data.squad_json import read_squad, write_answers
-from keras_recbert.data.task_spec import TaskSpec, dev_files, register_task
+from keras_recbert.data.task_spec import TaskSpec, TfdsSource, dev_files, register_task
+from keras_recbert.data.tfds_files import squad_file
 
 for _version, _no_answer, _source in (
     ("1.1", False, "SQuAD 1.1 (Rajpurkar et al. 2016)"),
@@ -22,6 +23,7 @@ for _version, _no_answer, _source in (
             write=write_answers,
             group_by="context",
             max_sequence_length=384,
+            tfds=TfdsSource(f"squad/v{_version}", as_file=squad_file),
             source=_source,
         )
     )

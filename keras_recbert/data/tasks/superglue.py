@@ -14,6 +14,7 @@ from keras_recbert.data.superglue import (
     texts_without_marks,
 )
 from keras_recbert.data.task_spec import TaskSpec, TfdsSource, register_task
+from keras_recbert.data.tfds_files import multirc_file, wsc_file
 from keras_recbert.metrics.multirc import f1_over_answers, question_exact_match
 
 FILES = {"train": "train.jsonl", "validation": "val.jsonl", "test": "test.jsonl"}
@@ -90,6 +91,7 @@ _register(
     packer_arguments=KEEP_QUESTION,
     group_by="passage",
     max_sequence_length=512,
+    tfds=TfdsSource("super_glue/multirc", as_file=multirc_file),
 )
 _register(
     "wsc",
@@ -101,4 +103,5 @@ _register(
     JsonLinesWriter(TRUTH),
     metrics=("accuracy",),
     group_by=texts_without_marks,
+    tfds=TfdsSource("super_glue/wsc", as_file=wsc_file),
 )
