@@ -1,7 +1,11 @@
 """Files of texts with choices: SWAG's, ARC's and COPA's."""
 
+import csv
 import pathlib
 
+import numpy as np
+
+from keras_recbert.core.folders import new_file
 from keras_recbert.data.examples import Examples
 from keras_recbert.data.json_values import UniqueIds, position_of, text_of, value_of
 from keras_recbert.data.rows import SEPARATED, TableRows
@@ -146,6 +150,32 @@ def read_copa(path, split) -> Examples:
         id = value_of(where, row, "idx", int, "a whole number")
         found.add(where, text, given, label, str(id))
     return found.examples(is_labelled)
+
+
+def write_choices(folder, examples, logits):
+    """Writes `predictions.csv`: the right choice of each text, and the likeliest.
+
+    Columns: `id`, `text`, `label` and `prediction` (texts of choices), `score` (the
+    probability of the prediction among the choices of its text).
+
+    Args:
+        folder: path.
+        examples: `Examples` of `text` and `choices`, with the target `label`.
+        logits: float `(num_examples, most choices)`.
+    """
+    columns = examples.fields["text"], examples.fields["choices"]
+    rows = zip(examples.ids, *columns, examples.targets["label"], logits, strict=True)
+    with (
+        new_file(folder / "predictions.csv") as path,
+        path.open("w", encoding="utf-8", newline="") as file,
+    ):
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("id", "text", "label", "prediction", "score"))
+        for id, text, choices, label, of_choices in rows:
+            of_choices = np.asarray(of_choices, np.float64)[: len(choices)]
+            best = int(of_choices.argmax())
+            score = 1 / np.exp(of_choices - of_choices[best]).sum()
+            writer.writerow((id, text, choices[label], choices[best], score))
 
 
 class _Choices:

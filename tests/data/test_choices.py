@@ -1,12 +1,20 @@
 """Files of texts with choices, as they should be and as they should not."""
 
+import csv
 import json
 import os
 import pathlib
 
+import numpy as np
 import pytest
 
-from keras_recbert.data.choices import read_arc, read_copa, read_swag
+from keras_recbert.data.choices import (
+    read_arc,
+    read_copa,
+    read_swag,
+    write_choices,
+)
+from keras_recbert.data.examples import Examples
 
 SAMPLES = pathlib.Path(__file__).parent / "samples"
 REAL = pathlib.Path(os.environ.get("RECBERT_DATA_DIR", "missing"))
@@ -162,3 +170,21 @@ def test_real_files():
     }
     copa = read_copa(REAL / "superglue" / "COPA" / "val.jsonl", "validation")
     assert len(copa) == 100 and sum(copa.targets["label"]) == 45
+
+
+def test_predictions_are_the_likeliest_choices_of_each_text(tmp_path):
+    fields = {
+        "text": ["rain, at last", "a book"],
+        "choices": [["wet", "dry"], list("abc")],
+    }
+    examples = Examples(fields, {"label": [0, 2]}, ["7", "q-1"])
+    logits = np.array([[-1.0, 1.0, 9.0], [0.0, 0.0, np.log(2.0)]])  # 9.0 is padding
+    write_choices(tmp_path, examples, logits)
+    with (tmp_path / "predictions.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["id"] for row in rows] == ["7", "q-1"]
+    assert rows[0]["text"] == "rain, at last"
+    assert [row["label"] for row in rows] == ["wet", "c"]
+    assert [row["prediction"] for row in rows] == ["dry", "c"]
+    expected = [1 / (1 + np.exp(-2)), 0.5]
+    np.testing.assert_allclose([float(row["score"]) for row in rows], expected)

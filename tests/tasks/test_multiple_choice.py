@@ -1,5 +1,6 @@
 """Texts with choices: what a user types, and what comes back."""
 
+import csv
 import json
 
 import keras
@@ -247,6 +248,9 @@ def test_the_command(tmp_path, capsys):
     assert results["scores"]["validation_accuracy"] == pytest.approx(
         np.mean(index == labels)
     )
+    with (run / "predictions.csv").open(encoding="utf-8", newline="") as file:
+        predicted = [row["prediction"] for row in csv.DictReader(file)]
+    assert predicted == [own[i] for own, i in zip(x["choices"], index, strict=True)]
 
     served = str(run / "savedmodel")
     capsys.readouterr()

@@ -1,6 +1,6 @@
 """Texts with choices: SWAG, ARC (Challenge) and COPA."""
 
-from keras_recbert.data.choices import read_arc, read_copa, read_swag
+from keras_recbert.data.choices import read_arc, read_copa, read_swag, write_choices
 from keras_recbert.data.submissions import JsonLinesWriter, Submission
 from keras_recbert.data.task_spec import TaskSpec, TfdsSource, register_task
 from keras_recbert.data.tfds_files import arc_file, copa_file
@@ -14,6 +14,7 @@ def _register(name, read, source, **options):
             head="multiple_choice",
             metrics=("accuracy",),
             read=read,
+            write=write_choices,
             group_by="text",
             source=source,
             **options,
