@@ -18,10 +18,9 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 from keras_recbert.benchmark.comparisons import parse_shape
 from keras_recbert.benchmark.progress import Progress
-from keras_recbert.builder import encoder_arguments
+from keras_recbert.builder import random_encoder
 from keras_recbert.core.checks import check_positive
 from keras_recbert.core.folders import check_file, new_file
-from keras_recbert.models.recbert_encoder import RecBertEncoder
 from keras_recbert.ops.implementation import accelerators
 from keras_recbert.tasks.optimizers import AdamW
 from keras_recbert.train.precision import POLICIES
@@ -151,12 +150,9 @@ def profile(
             f"Only ops of a CPU are profiled, and there is {accelerators()}. Hide "
             "it: CUDA_VISIBLE_DEVICES=-1."
         )
-    arguments = encoder_arguments(model, **overrides)
-    arguments["dtype"] = POLICIES[precision]
-
     progress = Progress()
     progress.live(f"building {model}")
-    encoder = RecBertEncoder(**arguments)
+    encoder = random_encoder(model, dtype=POLICIES[precision], **overrides)
     if shape.sequence_length > encoder.max_sequence_length:
         raise ValueError(
             f"{model} has {encoder.max_sequence_length} positions. "

@@ -4,6 +4,7 @@ from keras_recbert.builder.description import (
     count_parameters,
     encoder_arguments,
     explain,
+    random_encoder,
 )
 from keras_recbert.builder.model import build, check_weights
 from keras_recbert.builder.saved import load, save_preset
@@ -16,5 +17,6 @@ __all__ = [
     "encoder_arguments",
     "explain",
     "load",
+    "random_encoder",
     "save_preset",
 ]

@@ -62,6 +62,19 @@ def encoder_arguments(model, **overrides):
     return _encoder_and_arguments(model, overrides)[1]
 
 
+def random_encoder(model, **overrides):
+    """The encoder of anything that has one, with random weights.
+
+    Args:
+        model, overrides: as for `explain`.
+
+    Returns:
+        `keras_recbert.models.encoder.Encoder`.
+    """
+    cls, arguments = _encoder_and_arguments(model, overrides)
+    return encoder_class(cls)(**arguments)
+
+
 def _encoder_and_arguments(model, overrides):
     """Name of the class of an encoder, and its arguments."""
     is_file = str(model).endswith(".keras")

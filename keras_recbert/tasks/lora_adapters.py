@@ -28,8 +28,8 @@ class LoraAdapters(keras.layers.Layer):
         rank: int. At least 1.
 
     Raises:
-        ValueError: if the adapters need more memory than there is; on loading
-            adapters of another rank.
+        ValueError: if there is nothing to adapt, or the adapters need more memory than
+            there is; on loading adapters of another rank.
     """
 
     def __init__(self, encoder, rank, **kwargs):
@@ -41,6 +41,12 @@ class LoraAdapters(keras.layers.Layer):
             for layer in block._flatten_layers()
             if isinstance(layer, keras.layers.Dense)
         ]
+        if not self.adapted:
+            raise ValueError(
+                f"`lora_rank` adapts the Dense layers of blocks, and a "
+                f"{type(encoder).__name__} has none. Received: lora_rank={rank}. Leave "
+                "it out."
+            )
         numbers = rank * sum(sum(layer.kernel.shape) for layer in self.adapted)
         what = f"Adapters with lora_rank={rank} need"
         check_fits(4 * numbers, what, "adapters")

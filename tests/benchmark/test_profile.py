@@ -77,6 +77,12 @@ def test_a_forward_pass_in_bfloat16_updates_nothing(capsys):
     assert lines[-2].startswith("Matrix products (*) take ")
 
 
+def test_an_encoder_of_words_is_profiled():
+    sizes = {"vocabulary_size": 30, "recurrent_dim": 4, "vector_dim": 5}
+    found = profile("word_blstm", "2x5", forward=True, steps=1, **sizes)
+    assert any(one.is_matrix_product for one in found.ops)
+
+
 def test_time_inside_another_op_counts_once():
     times, calls = collections.Counter(), collections.Counter()
     ms = 10**9

@@ -7,6 +7,7 @@ import tensorflow as tf
 from harness import SHRUNK, assert_close, largest_difference
 from partly_trained import KINDS, LABELS, RATE, TEXTS, ids, moved, small, train, values
 
+import keras_recbert
 from keras_recbert.convert.load_keras import load_model
 from keras_recbert.serving.savedmodel import read_savedmodel
 from keras_recbert.tasks.lora_adapters import merge_adapters
@@ -120,3 +121,9 @@ def test_adapters_are_in_the_savedmodel(tmp_path):
     assert_close(scores, expected, 1e-6)
     plain = tf.nn.softmax(logits(small("trans_blstm_1_base")))
     assert largest_difference(scores, plain) > 1e-3
+
+
+def test_an_encoder_without_dense_layers_is_refused():
+    message = "a WordBiLSTMEncoder has none. Received: lora_rank=2"
+    with pytest.raises(ValueError, match=message):
+        keras_recbert.build("word_blstm", task="classifier", texts=TEXTS, lora_rank=2)
