@@ -19,7 +19,7 @@ def test_notebook_runs(path, tmp_path):
     sizes = [cell for cell in notebook.cells if "max_examples=12_000" in cell.source]
     assert len(sizes) == 1
     for cell in sizes:  # every cell runs, on a part of the text
-        cell.source = cell.source.replace("max_examples=12_000", "max_examples=1_000")
+        cell.source = cell.source.replace("max_examples=12_000", "max_examples=2_000")
     (training,) = [cell for cell in notebook.cells if "epochs = 3" in cell.source]
     training.source = training.source.replace("epochs = 3", "epochs = 1")
     resources = {"metadata": {"path": str(tmp_path)}}
