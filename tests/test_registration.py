@@ -145,6 +145,10 @@ def models(batch):
     yield regressor
     yield tiny_model(lora_rank=2)
     yield tiny_model(long_texts="windows")
+    words = [piece.removeprefix("##") for piece in VOCABULARY]
+    yield keras_recbert.build(
+        "word_blstm", task="classifier", vocabulary=words, num_classes=2, vector_dim=3
+    )
     yield tiny_model(task="question_answering")
     yield tiny_model(task="multiple_choice")
     tagger = tiny_model(task="token_classifier", label_names=["O", "B-person"])
