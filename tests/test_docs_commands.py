@@ -250,7 +250,7 @@ def place(tmp_path, data_dir, monkeypatch):
 @pytest.fixture
 def few_docs(monkeypatch):
     """The quick start reads the standard library only; no option says so."""
-    options = {"search_paths": [sysconfig.get_path("stdlib")], "max_examples": 2000}
+    options = {"search_paths": [sysconfig.get_path("stdlib")], "max_examples": 3000}
     monkeypatch.setattr(
         quickstart,
         "load_python_docs",
