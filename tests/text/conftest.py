@@ -1,4 +1,4 @@
-"""Packers run op by op: a graph takes longer to trace than all batches of a test."""
+"""What tests of packers share."""
 
 import pytest
 import tensorflow as tf
@@ -11,8 +11,9 @@ def graphs():
     """For a test of the graphs themselves."""
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def pack_op_by_op(request, monkeypatch):
+    """A graph takes longer to trace than to pack all batches of a test op by op."""
     if "graphs" in request.fixturenames:
         yield
         return

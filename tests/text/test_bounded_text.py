@@ -220,7 +220,6 @@ def test_a_limit_above_the_bound_is_kept():
     assert preprocessor(texts)["token_ids"].shape == (1, limit)
 
 
-@pytest.mark.usefixtures("graphs")
 @pytest.mark.slow
 @pytest.mark.benchmark
 def test_time_grows_with_the_size_of_a_text(capsys):

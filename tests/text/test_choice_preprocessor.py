@@ -9,6 +9,8 @@ from keras_recbert.text.choice_preprocessor import ChoicePreprocessor
 from keras_recbert.text.text_preprocessor import TextPreprocessor
 from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
 
+pytestmark = pytest.mark.usefixtures("pack_op_by_op")
+
 TOKENIZER = WordPieceTokenizer(VOCABULARY)
 TEXTS = ["a film with actors", "", "very " * 9]
 CHOICES = [

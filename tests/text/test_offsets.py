@@ -81,7 +81,6 @@ def test_only_the_first_words_are_read():
     assert ends.to_list() == [[1, 6, 8], [4, 5]]
 
 
-@pytest.mark.usefixtures("graphs")
 def test_in_a_graph_of_a_batch_without_texts(tokenizer):
     graph = tf.function(tokenizer.tokenize_with_offsets)
     assert [part.nrows().numpy() for part in graph(tf.zeros([0], tf.string))] == [0] * 3

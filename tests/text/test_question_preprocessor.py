@@ -9,6 +9,8 @@ from toy_texts import FILLERS, VOCABULARY
 from keras_recbert.text.question_preprocessor import QuestionPreprocessor
 from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
 
+pytestmark = pytest.mark.usefixtures("pack_op_by_op")
+
 TOKENIZER = WordPieceTokenizer(VOCABULARY)
 FEATURES = ("token_ids", "segment_ids", "begins", "ends", "most_context")
 

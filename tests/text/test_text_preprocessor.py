@@ -13,6 +13,8 @@ from keras_recbert.text import packer
 from keras_recbert.text.text_preprocessor import TRUNCATIONS, TextPreprocessor
 from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
 
+pytestmark = pytest.mark.usefixtures("pack_op_by_op")
+
 PIECES = ["pad", "[UNK]", "[CLS]", "[SEP]", "a", "b", "c", "d", "e", "##x", "[PAD]"]
 PAD = 10  # not 0, so that a forgotten pad value shows
 FIELDS = ("token_ids", "segment_ids", "padding_mask")

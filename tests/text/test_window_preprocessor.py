@@ -8,6 +8,8 @@ from toy_texts import FILLERS, LIKED, VOCABULARY
 from keras_recbert.text.window_preprocessor import WindowPreprocessor
 from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
 
+pytestmark = pytest.mark.usefixtures("pack_op_by_op")
+
 TOKENIZER = WordPieceTokenizer(VOCABULARY)
 PACKED = ("token_ids", "segment_ids")
 WORDS = (*FILLERS, *LIKED)

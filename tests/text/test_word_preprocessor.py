@@ -10,6 +10,8 @@ from toy_texts import VOCABULARY
 from keras_recbert.text.word_preprocessor import WordPreprocessor
 from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
 
+pytestmark = pytest.mark.usefixtures("pack_op_by_op")
+
 TOKENIZER = WordPieceTokenizer(VOCABULARY)
 # Of one, two and three word pieces, of none, and an unknown one.
 WORDS = ("film", "films", "a b c", "\u200b", "good.", "zebra", "Mu\u0301sic", " ")

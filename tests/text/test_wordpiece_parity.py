@@ -248,7 +248,6 @@ def test_a_turkish_locale_changes_nothing():
     run_python(script, environment=environment)
 
 
-@pytest.mark.usefixtures("graphs")
 @pytest.mark.slow
 def test_a_saved_model_gives_the_same_ids_without_this_package(real, tmp_path):
     tokenizer, _ = real
@@ -275,7 +274,6 @@ def test_a_saved_model_gives_the_same_ids_without_this_package(real, tmp_path):
     assert ids == tokenizer(texts).to_list()
 
 
-@pytest.mark.usefixtures("graphs")
 @pytest.mark.slow
 @pytest.mark.benchmark
 def test_speed_beside_hugging_face(real, data_dir, capsys):

@@ -166,7 +166,6 @@ def test_detokenize_joins_pieces(tokenizer):
     ]
 
 
-@pytest.mark.usefixtures("graphs")
 @pytest.mark.parametrize("bad", [-1, len(PIECES), 2**30])
 def test_detokenize_refuses_ids_outside_the_vocabulary(tokenizer, bad):
     # Unchecked, TF Text's operation crashes the process.
@@ -191,7 +190,6 @@ def test_unusable_vocabularies_are_errors(vocabulary, error, message):
         WordPieceTokenizer(vocabulary)
 
 
-@pytest.mark.usefixtures("graphs")
 def test_the_same_ids_come_out_of_tf_data(tokenizer):
     texts = [text for text, _, _ in AWKWARD]
     dataset = tf.data.Dataset.from_tensor_slices(texts).batch(7).map(tokenizer)
@@ -199,7 +197,6 @@ def test_the_same_ids_come_out_of_tf_data(tokenizer):
     assert rows == tokenizer(texts).to_list()
 
 
-@pytest.mark.usefixtures("graphs")
 def test_a_keras_file_needs_no_vocabulary_file(tmp_path):
     path = tmp_path / "vocab.txt"
     path.write_text("\n".join(PIECES) + "\n", encoding="utf-8")
