@@ -112,7 +112,7 @@ def shrunk_sizes(name):
     """Sizes of a registered encoder that make it small."""
     card = keras_recbert.get_card(name)
     if "block" in card.sizes:
-        return SHRUNK[card.sizes["block"]]
+        return get_block(card.sizes["block"]).test_sizes
     return dict(encoder_class(card.encoder).test_sizes)
 
 

@@ -162,9 +162,9 @@ def test_awkward_ids_equal_hugging_face(real):
 
 
 @pytest.mark.slow
-def test_ids_of_every_real_line_equal_hugging_face(real, data_dir, capsys):
+def test_ids_of_real_lines_equal_hugging_face(real, data_dir, capsys):
     tokenizer, path = real
-    texts = real_lines(data_dir)
+    texts = real_lines(data_dir)[:: 1 if tokenizer.lowercase else 4]
     different = mismatches(tokenizer, reference(path, tokenizer.lowercase), texts)
     other_scripts = sum(any(ord(c) > 0x24F and c.isalpha() for c in t) for t in texts)
     with capsys.disabled():
@@ -173,7 +173,7 @@ def test_ids_of_every_real_line_equal_hugging_face(real, data_dir, capsys):
             f"beyond Latin, {sum(map(len, texts)) / 1e6:.1f} M characters, "
             f"{len(different)} mismatches"
         )
-    assert len(texts) > 50_000 and other_scripts > 500
+    assert len(texts) > 12_000 and other_scripts > 100
     assert different == []
 
 
