@@ -12,14 +12,14 @@ def results(
     sources: Annotated[Positional[list[str]], arg(metavar="[FILE ...]")] = ["configs"],  # noqa: B006
     output: str | None = None,
 ):
-    """Collects finished fine-tuning runs beside the published scores, in Markdown.
+    """Collects finished runs and probes beside the published scores, in Markdown.
 
     Nothing is run. What is stale (made by another version, task or recipe) or partial
     (seeds or stages are missing) is named, and so is a file that is left out.
 
     Args:
-        sources: Files that `recbert table` wrote (results.json), or folders with files
-            *results.json.
+        sources: Files that `recbert table` or `recbert probe` wrote (results.json), or
+            folders with files *results.json.
         output: File to write, such as docs/results.md; by default it is printed.
     """
     from keras_recbert.train.results_page import make_results_page

@@ -5,6 +5,7 @@ import numpy as np
 from keras_recbert.core.folders import new_file
 from keras_recbert.train.table_runs import markdown_table
 
+KIND = "probing"  # of results
 TABLE, PICTURE = "table.md", "heatmap.png"
 
 

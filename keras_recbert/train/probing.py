@@ -23,11 +23,16 @@ from keras_recbert.text.vocabulary import load_vocabulary
 from keras_recbert.text.word_tokenizer import get_tokenizer
 from keras_recbert.train.probe_classifier import train_probe
 from keras_recbert.train.probe_features import LayerFeatures, texts_checksum
-from keras_recbert.train.probe_report import PICTURE, TABLE, make_table, save_heatmap
+from keras_recbert.train.probe_report import (
+    KIND,
+    PICTURE,
+    TABLE,
+    make_table,
+    save_heatmap,
+)
 from keras_recbert.train.run_facts import device_name, versions
 
 RESULTS = "results.json"
-KIND = "probing"
 SPLITS = ("train", "validation", "test")
 
 
@@ -228,6 +233,7 @@ def _begin(held, config, encoder, checksum, tasks, folder):
         "num_layers": len(encoder.blocks),
         "num_parameters": encoder.count_params(),
         "features_sha256": checksum,
+        "policy": encoder.policy.name,
         **versions(),
         "device": device_name(),
         "tasks": {} if held is None else held["tasks"],

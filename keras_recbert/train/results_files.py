@@ -10,6 +10,7 @@ from keras_recbert.core.json_files import read_json
 from keras_recbert.core.names import UnknownNameError
 from keras_recbert.data.task_spec import get_task
 from keras_recbert.train.fine_tuning_plan import TUNING
+from keras_recbert.train.probe_report import KIND
 
 NEEDED = (
     "run",
@@ -30,17 +31,19 @@ OF_A_TABLE = {"model", "task", "seed", "weights", "precision", "data_dir", "outp
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ResultsFile:
-    """The fine-tuning runs that a file lists.
+    """The fine-tuning runs that a file lists, or the probes of an encoder.
 
     Args:
         path: path of the file.
         runs: list of dict, as `recbert table` writes them.
         problems: list of str. What is stale or partial.
+        probes: dict, as `recbert probe` writes it; None for runs.
     """
 
     path: pathlib.Path
     runs: list
     problems: list
+    probes: dict | None = None
 
 
 def find_results(sources):
@@ -77,15 +80,20 @@ def read_results(path):
         `ResultsFile`.
 
     Raises:
-        ValueError: if it does not hold a list of fine-tuning runs; names file and
-            record.
+        ValueError: if it holds neither a list of fine-tuning runs nor probes; names
+            file and record.
     """
     try:
         runs = read_json(path)
     except ValueError as error:
         raise ValueError(f"{path} is damaged: {error}.") from error
+    if isinstance(runs, dict) and runs.get("kind") == KIND:
+        return ResultsFile(path, [], list(_stale_probes(runs)), runs)
     if not isinstance(runs, list) or not runs:
-        raise ValueError(f"{path}: expected a list of runs, as `recbert table` writes.")
+        raise ValueError(
+            f"{path}: expected a list of runs, as `recbert table` writes, or what "
+            "`recbert probe` writes."
+        )
     for number, run in enumerate(runs, start=1):
         missing = [k for k in NEEDED if not isinstance(run, dict) or k not in run]
         if missing:
@@ -120,15 +128,30 @@ def _stale(path, runs):
             yield f"stale: {label}, {model}: {reason}"
 
 
+def _stale_probes(probes):
+    """Sentences on probes that the package would not repeat as they are."""
+    reasons = [*_other_package(probes["keras_recbert"])]
+    for task, found in probes["tasks"].items():
+        reasons += [f"{task}: {one}" for one in _other_task(task, found["version"])]
+    return [f"stale: {reason}" for reason in reasons]
+
+
 def _other_version(run):
-    version = run["versions"].get("keras_recbert")
+    yield from _other_package(run["versions"].get("keras_recbert"))
+    # 1 is older than its mention in results.
+    yield from _other_task(run["task"], run.get("task_version", 1))
+
+
+def _other_package(version):
     if version != keras_recbert.__version__:
         yield f"made by keras_recbert {version}, this is {keras_recbert.__version__}"
+
+
+def _other_task(name, made):
     try:
-        task = get_task(run["task"])
+        task = get_task(name)
     except UnknownNameError:
         return  # a table of a user's, or a task of an extension
-    made = run.get("task_version", 1)  # 1 is older than its mention in results
     if made != task.version:
         yield f"version {made} of the task, which now has version {task.version}"
 

@@ -6,6 +6,7 @@ import pathlib
 from keras_recbert.data.task_spec import get_task, list_tasks
 from keras_recbert.train.fine_tuning_plan import FINAL, TUNING
 from keras_recbert.train.fine_tuning_table import percentages
+from keras_recbert.train.probing_section import make_probing_section
 from keras_recbert.train.published import TITLES, published_score, source_of
 from keras_recbert.train.results_files import find_results, label_of, read_results
 from keras_recbert.train.table_runs import markdown_table, spread
@@ -37,7 +38,7 @@ def make_results_page(sources, folder="."):
 
     Raises:
         FileNotFoundError: if a source is not there, or a folder has none.
-        ValueError: if no file holds runs of fine-tuning.
+        ValueError: if no file holds runs of fine-tuning or probes.
     """
     files, left_out = [], []
     for path in find_results(sources):
@@ -47,9 +48,12 @@ def make_results_page(sources, folder="."):
             left_out.append((path, str(error).replace(str(path), "").strip(" :,")))
     if not files:
         reasons = "; ".join(f"{path}: {reason}" for path, reason in left_out)
-        raise ValueError(f"No file holds runs of fine-tuning: {reasons}")
+        raise ValueError(f"No file holds runs of fine-tuning or probes: {reasons}")
     runs = [(file, run) for file in files for run in file.runs]
-    setups = list(dict.fromkeys(_setup(run) for _, run in runs))
+    probed = [file for file in files if file.probes is not None]
+    setups = [_setup(run) for _, run in runs]
+    setups += [_probing_setup(file.probes) for file in probed]
+    setups = list(dict.fromkeys(setups))
     tasks = {run["task"]: None for _, run in runs}
     known = list_tasks()
     ordered = sorted(
@@ -58,9 +62,13 @@ def make_results_page(sources, folder="."):
     parts = [_head(files, folder)]
     for task in ordered:
         parts.append(_section(task, [r for _, r in runs if r["task"] == task], setups))
+    parts.append(
+        make_probing_section(probed, lambda p: 1 + setups.index(_probing_setup(p)))
+    )
     parts.append(_list("Setups", [f"{n}. {s}" for n, s in enumerate(setups, 1)]))
     models = dict.fromkeys(run["model"] for _, run in runs)
-    parts.append(_sources(models, runs))
+    if models:
+        parts.append(_sources(models, runs))
     problems = [
         f"- {_link(file.path, folder)}: {problem}"
         for file in files
@@ -143,9 +151,16 @@ def _published(model, task, metric):
 
 
 def _setup(run):
-    versions = run["versions"]
+    return _device_and_versions(run, run["precision"]["policy"], run["versions"])
+
+
+def _probing_setup(probes):
+    return _device_and_versions(probes, probes["policy"], probes)
+
+
+def _device_and_versions(run, policy, versions):
     return (
-        f"{run['device']}; {run['precision']['policy']}; keras_recbert "
+        f"{run['device']}; {policy}; keras_recbert "
         f"{versions['keras_recbert']}, Keras {versions['keras']}, TensorFlow "
         f"{versions['tensorflow']}, Python {versions['python']}"
     )

@@ -114,13 +114,60 @@ def test_what_is_stale_or_partial_is_named(write, tmp_path):
     assert re.search(r"short_results.json\) is left out: record 1: no model, sc", page)
 
 
+def probes(seed, tasks, **more):
+    return {
+        "kind": "probing",
+        "config": {"seed": seed, "pooling": "mean", "hidden_units": [128]},
+        "policy": "float32",
+        "device": "CPU, 3 cores",
+        **run(0, 0)["versions"],
+        "tasks": {
+            name: {
+                "version": 1,
+                "classes": 2,
+                "majority": 0.5,
+                "layers": {
+                    str(layer): {"test_accuracy": score} for layer, score in scores
+                },
+            }
+            for name, scores in tasks.items()
+        },
+        **more,
+    }
+
+
+def test_probes_of_several_encoders_stand_beside_each_other(write, tmp_path):
+    tasks = {"tree_depth": [(0, 0.3), (2, 0.2)], "bigram_shift": [(0, 0.5), (1, 0.6)]}
+    write(json.dumps(probes(0, tasks)), "swish-seed0_results.json")
+    tasks = {"tree_depth": [(0, 0.4), (2, 0.6)]}
+    write(json.dumps(probes(1, tasks)), "swish-seed1_results.json")
+    write(json.dumps(probes(0, tasks, keras_recbert="0.0.1")), "bert/results.json")
+    page = make_results_page([tmp_path], tmp_path)
+    rows = [line for line in page.splitlines() if line.startswith("| ")]
+    assert rows[0].endswith("| embeddings | block 1 | block 2 | seeds | setup |")
+    assert rows[2:] == [
+        "| tree depth | 2 | 50.0 | bert | mean | 128 | 40.0 |  | **60.0** | 0 | 1 |",
+        "| tree depth | 2 | 50.0 | swish | mean | 128 | 35.0 (30.0–40.0) |  "
+        "| **40.0 (20.0–60.0)** | 0, 1 | 2 |",
+        "| bigram shift | 2 | 50.0 | swish | mean | 128 | 50.0 | **60.0** |  | 0 | 2 |",
+    ]
+    assert "- [results.json](bert/results.json): stale: made by keras_recb" in page
+    assert "## Published scores" not in page
+    write([run(0, 0.6)])
+    page = make_results_page([tmp_path], tmp_path)
+    assert page.index("## RTE") < page.index("## Probing") < page.index("## Setups")
+
+
 def test_wrong_files_are_told(write, tmp_path, capsys):
     (tmp_path / "empty").mkdir()
     good, bad = str(write([run(0, 0.6)])), str(write("[]", "b.json"))
     for arguments, message in (
         ([str(tmp_path / "none.json")], "none.json: expected a results file"),
         ([str(tmp_path / "empty")], "empty: expected a results file"),
-        ([bad], "No file holds runs of fine-tuning: .*b.json: expected a list of runs"),
+        (
+            [bad],
+            "No file holds runs of fine-tuning or probes: .*b.json: expected a list of runs",
+        ),
         ([good, "--output", f"{tmp_path}/no/page.md"], "There is no folder|no folder"),
     ):
         assert main(["results", *arguments]) == 2
