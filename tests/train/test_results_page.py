@@ -166,7 +166,7 @@ def test_wrong_files_are_told(write, tmp_path, capsys):
         ([str(tmp_path / "empty")], "empty: expected a results file"),
         (
             [bad],
-            "No file holds runs of fine-tuning or probes: .*b.json: expected a list of runs",
+            "No file holds runs of fine-tuning or probes: .*b.json: expected a list",
         ),
         ([good, "--output", f"{tmp_path}/no/page.md"], "There is no folder|no folder"),
     ):
