@@ -131,7 +131,8 @@ class TableConfig(CommandConfig):
             part of the training examples, held out by groups, such as 0.1. Then the
             chosen options are trained on all of them and scored on the validation set,
             once, after the last epoch.
-        weights: What all start from; by default what each recipe names.
+        weights: What all start from, such as pretrained/{model}/preset, where {model}
+            stands for the name of the encoder; by default what each recipe names.
         precision: float32, bfloat16 or auto; by default that of each recipe.
         seeds: Seeds of each recipe.
         jobs: Runs at a time, each a process with its share of the cores.

@@ -7,6 +7,7 @@ from keras_recbert.config import FineTuningConfig, read_recipe
 from keras_recbert.config.grid import at_point, grid_points, point_name
 from keras_recbert.train.table_runs import check_different
 
+MODEL = "{model}"  # in weights
 TUNING, FINAL = "tuning", "tuned"
 SPLIT_SEED = 0
 
@@ -69,7 +70,8 @@ def plan_rows(recipes, models, tasks, grid, **options):
         recipes: paths of YAML files.
         models, tasks: lists of names, or None for each recipe's own.
         grid: as `keras_recbert.config.grid.check_grid` takes it, or None.
-        **options: fields of `FineTuningConfig` that all runs share.
+        **options: fields of `FineTuningConfig` that all runs share. `{model}` in
+            `weights` stands for the name of the encoder.
 
     Returns:
         list of `Row`.
@@ -90,6 +92,8 @@ def plan_rows(recipes, models, tasks, grid, **options):
             for model in models or [own.model]:
                 given = {**options, "task": task, "model": model, "export": False}
                 config = dataclasses.replace(own, **given)
+                if config.weights is not None:
+                    config.weights = config.weights.replace(MODEL, model)
                 for point in grid_points(grid):
                     rows.append(Row(name, _config_at(config, point, recipe), point))
     return rows

@@ -96,7 +96,8 @@ def plan_fine_tuning_table(
         tuning_fraction: share of the training examples to choose among the grid by;
             None to score all of it on the validation set.
         **options: fields of `FineTuningConfig` that all runs share, such as `data_dir`,
-            `weights` and `precision`. Nothing is exported.
+            `weights` and `precision`; `{model}` in `weights` stands for the name of the
+            encoder. Nothing is exported.
 
     Returns:
         list of `Row`, before any stage of tuning; their runs are checked.

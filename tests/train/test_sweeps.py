@@ -148,6 +148,21 @@ def test_tasks_stand_in_for_those_of_a_recipe(sweep, tmp_path):
     assert rows[0].name(2) == "sst2-cola-bert_tiny-seed2"
 
 
+def test_each_encoder_starts_from_weights_of_its_own(sweep, tmp_path):
+    models = ["bert_tiny", "swish_tiny"]
+    rows = plan_fine_tuning_table(
+        [tmp_path / "sst2.yaml"],
+        [0],
+        tmp_path / "o",
+        models=models,
+        data_dir="D",
+        weights="pretrained/{model}/preset",
+    )
+    assert [row.config.weights for row in rows] == [
+        f"pretrained/{model}/preset" for model in models
+    ]
+
+
 def test_wrong_sweeps_are_told_before_anything_runs(sweep, tmp_path, capsys):
     one = sweep(recipes=["sst2"])
     (tmp_path / "early.yaml").write_text("task: sst2\nearly_stopping: 2\n")
