@@ -50,7 +50,7 @@ def test_recipes_open_with_the_command_that_runs_them(path):
     command = ["recbert", "finetune", "--recipe", str(path.relative_to(ROOT))]
     assert words[:4] == command
     data = ["--data-dir", "DIR"]
-    weights = [[*data, "--weights", name] for name in ("MINILM", "BERT")]
+    weights = [[*data, "--weights", name] for name in ("MINILM", "BERT", "PRESET")]
     assert words[4:] in ([], data, *weights)
 
 
