@@ -32,7 +32,7 @@ def registries_kept():
         packers.PACKERS,  # of the module that imports those of the package
         task_spec._TASKS,
     ]
-    before = [dict(one) for one in registries]
+    before = [dict(one.entries) for one in registries]
     modules = set(sys.modules)
     try:
         yield
@@ -41,5 +41,4 @@ def registries_kept():
             if name.startswith("my_"):
                 del sys.modules[name]
         for one, kept in zip(registries, before, strict=True):
-            one.clear()
-            one.update(kept)
+            one.entries = kept

@@ -1,7 +1,8 @@
 """What the zoo knows of a kind of encoder block, and which kinds there are."""
 
 from keras_recbert.core.checks import check_positive
-from keras_recbert.core.names import UnknownNameError, check_arguments
+from keras_recbert.core.names import check_arguments
+from keras_recbert.core.registry import Registry
 
 
 class BlockKind:
@@ -132,7 +133,7 @@ class BlockKind:
         return {key: config[key] for key in self.arguments}
 
 
-_KINDS: dict[str, BlockKind] = {}
+_KINDS = Registry("kind of block")
 
 
 def register_block(cls):
@@ -147,18 +148,13 @@ def register_block(cls):
     Raises:
         ValueError: if the name is taken, or there is none.
     """
-    if not cls.name or cls.name in _KINDS:
-        raise ValueError(
-            "A kind of block needs a name of its own. Received: "
-            f"{cls.__name__}.name={cls.name!r}. Taken: {', '.join(_KINDS)}."
-        )
-    _KINDS[cls.name] = cls()
+    _KINDS.add(cls.name, cls())
     return cls
 
 
 def list_blocks():
     """Names of all kinds of block, in the order of their registration."""
-    return list(_KINDS)
+    return _KINDS.names()
 
 
 def get_block(name):
@@ -167,10 +163,6 @@ def get_block(name):
     Raises:
         UnknownNameError: if none has it.
     """
-    if name not in _KINDS:
-        raise UnknownNameError(
-            f"`block` must be one of {tuple(_KINDS)}. Received: block={name!r}."
-        )
     return _KINDS[name]
 
 

@@ -4,7 +4,7 @@ import difflib
 
 
 class UnknownNameError(ValueError):
-    """A kind of block, or a head, that is not registered in this process."""
+    """A name under which nothing is registered in this process."""
 
 
 def nearest(word, valid):

@@ -5,12 +5,11 @@ scored by. `register_task` makes it known to `recbert finetune --task`.
 """
 
 import dataclasses
-import fnmatch
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from keras_recbert.config.own_data import OWN_TASKS
-from keras_recbert.core.names import UnknownNameError, nearest
+from keras_recbert.core.registry import Registry
 from keras_recbert.data.examples import Examples
 from keras_recbert.data.submissions import Submission
 
@@ -193,7 +192,16 @@ class TaskSpec:
             )
 
 
-_TASKS: dict[str, TaskSpec] = {}
+def _spelling(name):
+    return str(name).lower().replace("-", "").replace("_", "")
+
+
+_TASKS = Registry(
+    "task",
+    reserved=OWN_TASKS,
+    spelling=_spelling,
+    hint="`recbert list --tasks` shows all; --import FILE.py adds yours.",
+)
 
 
 def register_task(spec: TaskSpec) -> TaskSpec:
@@ -209,18 +217,12 @@ def register_task(spec: TaskSpec) -> TaskSpec:
         ValueError: if the name is taken, or says what the labels of a table are; or
             if there is nothing to read or to train on.
     """
-    key = _key(spec.name)
-    if key in _TASKS or key in map(_key, OWN_TASKS):
-        raise ValueError(
-            f"A task needs a name of its own. Received: {spec.name!r}. Taken: "
-            f"{', '.join((*list_tasks(), *OWN_TASKS))}."
-        )
     if spec.read is None or not {"train", *spec.validation_splits} & spec.files.keys():
         raise ValueError(
             f"Task {spec.name!r} needs `read` and `files` with a train or a validation "
             f"split. Received: files={dict(spec.files)}, read={spec.read!r}."
         )
-    _TASKS[key] = spec
+    _TASKS.add(spec.name, spec)
     return spec
 
 
@@ -235,21 +237,9 @@ def get_task(task: str | TaskSpec) -> TaskSpec:
     """
     if isinstance(task, TaskSpec):
         return task
-    key = _key(task)
-    if key not in _TASKS:
-        raise UnknownNameError(
-            f"Unknown task: {task!r}. {nearest(key, _TASKS)}Valid: "
-            f"{', '.join(list_tasks())}. `recbert list --tasks` shows them; --import "
-            "FILE.py adds yours."
-        )
-    return _TASKS[key]
+    return _TASKS[task]
 
 
 def list_tasks(pattern: str = "*") -> list[str]:
     """Names of the registered tasks that match a shell pattern, in their order."""
-    names = (spec.name for spec in _TASKS.values())
-    return [name for name in names if fnmatch.fnmatchcase(name, pattern)]
-
-
-def _key(name):
-    return str(name).lower().replace("-", "").replace("_", "")
+    return _TASKS.names(pattern)

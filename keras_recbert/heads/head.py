@@ -6,7 +6,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_recbert.core.names import UnknownNameError, check_arguments, nearest
+from keras_recbert.core.names import check_arguments, nearest
+from keras_recbert.core.registry import Registry
 from keras_recbert.layers.common import bert_initializer
 from keras_recbert.metrics.glue import METRICS, glue_scores
 
@@ -267,7 +268,7 @@ class Head:
         return {"task": self.task, **self.get_config()}
 
 
-_HEADS: dict[str, type[Head]] = {}
+_HEADS = Registry("task", reserved=["pretrainer"])
 
 
 def register_head(cls):
@@ -282,18 +283,13 @@ def register_head(cls):
     Raises:
         ValueError: if the name is taken, or there is none.
     """
-    if not cls.task or cls.task in (*_HEADS, "pretrainer"):
-        raise ValueError(
-            "A head needs a task of its own. Received: "
-            f"{cls.__name__}.task={cls.task!r}. Taken: {', '.join(_HEADS)}, pretrainer."
-        )
-    _HEADS[cls.task] = cls
+    _HEADS.add(cls.task, cls)
     return cls
 
 
 def list_heads():
     """Names of the tasks that have a head, in the order of their registration."""
-    return list(_HEADS)
+    return _HEADS.names()
 
 
 def get_head(task):
@@ -302,11 +298,6 @@ def get_head(task):
     Raises:
         UnknownNameError: if there is none.
     """
-    if task not in _HEADS:
-        raise UnknownNameError(
-            f"No task is called {task!r}. {nearest(task, _HEADS)}"
-            f"Valid: {', '.join(_HEADS)}."
-        )
     return _HEADS[task]
 
 

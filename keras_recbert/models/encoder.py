@@ -5,7 +5,7 @@ import types
 
 import keras
 
-from keras_recbert.core.names import UnknownNameError
+from keras_recbert.core.registry import Registry
 
 
 class FreezableModel(keras.Model):
@@ -218,7 +218,7 @@ class Encoder(FreezableModel):
         return cls(**config)
 
 
-_ENCODERS: dict[str, type[Encoder]] = {}
+_ENCODERS = Registry("encoder")
 
 
 def register_encoder(cls):
@@ -227,17 +227,13 @@ def register_encoder(cls):
     Raises:
         ValueError: if the name is taken.
     """
-    if cls.__name__ in _ENCODERS:
-        raise ValueError(
-            f"An encoder is registered as {cls.__name__!r} already. Rename the class."
-        )
-    _ENCODERS[cls.__name__] = cls
+    _ENCODERS.add(cls.__name__, cls)
     return cls
 
 
 def list_encoders():
     """Names of the classes of encoders."""
-    return list(_ENCODERS)
+    return _ENCODERS.names()
 
 
 def get_encoder(name):
@@ -246,8 +242,4 @@ def get_encoder(name):
     Raises:
         UnknownNameError: if there is none.
     """
-    if name not in _ENCODERS:
-        raise UnknownNameError(
-            f"No encoder is called {name!r}. Valid: {', '.join(_ENCODERS)}."
-        )
     return _ENCODERS[name]

@@ -1,9 +1,8 @@
 """Names, cards and default sizes of the zoo. Imports no TensorFlow."""
 
 import dataclasses
-import fnmatch
 
-from keras_recbert.core.names import nearest
+from keras_recbert.core.registry import Registry
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +35,7 @@ class ModelCard:
     encoder: str = "RecBertEncoder"
 
 
-_CARDS: dict[str, ModelCard] = {}
+_CARDS = Registry("model", hint="`keras_recbert.list_models()` lists all names.")
 
 
 def register(card):
@@ -45,11 +44,7 @@ def register(card):
     Raises:
         ValueError: if the name is taken.
     """
-    if card.name in _CARDS:
-        raise ValueError(
-            f"A model is registered as {card.name!r} already. Choose another name."
-        )
-    _CARDS[card.name] = card
+    _CARDS.add(card.name, card)
 
 
 def list_models(pattern="*"):
@@ -61,18 +56,13 @@ def list_models(pattern="*"):
     Returns:
         List of str, in the order of registration (by paper, then by size).
     """
-    return [name for name in _CARDS if fnmatch.fnmatchcase(name, pattern)]
+    return _CARDS.names(pattern)
 
 
 def get_card(name):
     """The `ModelCard` of a name.
 
     Raises:
-        ValueError: if the name is unknown; names the nearest ones.
+        UnknownNameError: if the name is unknown; names the nearest ones.
     """
-    if name not in _CARDS:
-        raise ValueError(
-            f"No model is called {name!r}. {nearest(name, _CARDS)}"
-            "`keras_recbert.list_models()` lists all names."
-        )
     return _CARDS[name]

@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 
 from keras_recbert.core.checks import check_integer
+from keras_recbert.core.registry import Registry
 from keras_recbert.text.string_lists import to_string_lists
 from keras_recbert.text.string_tensor import to_string_tensor
 from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
@@ -267,7 +268,7 @@ def _traced(packer, num_columns):
         return _TRACED[key]
 
 
-PACKERS: dict[str, type[Packer]] = {}  # by name; `packers` reads it
+PACKERS = Registry("packer")  # which `packers` reads
 
 
 def register_packer(cls):
@@ -276,9 +277,5 @@ def register_packer(cls):
     Raises:
         ValueError: if the name is taken.
     """
-    if cls.__name__ in PACKERS:
-        raise ValueError(
-            f"A packer is registered as {cls.__name__!r} already. Rename the class."
-        )
-    PACKERS[cls.__name__] = cls
+    PACKERS.add(cls.__name__, cls)
     return cls

@@ -1,6 +1,5 @@
 """Which packers there are."""
 
-from keras_recbert.core.names import UnknownNameError
 from keras_recbert.text import (  # noqa: F401  register their classes
     choice_preprocessor,
     question_preprocessor,
@@ -13,7 +12,7 @@ from keras_recbert.text.packer import PACKERS
 
 def list_packers():
     """Names of the classes of packers."""
-    return list(PACKERS)
+    return PACKERS.names()
 
 
 def get_packer(name):
@@ -22,8 +21,4 @@ def get_packer(name):
     Raises:
         UnknownNameError: if there is none.
     """
-    if name not in PACKERS:
-        raise UnknownNameError(
-            f"No packer is called {name!r}. Valid: {', '.join(PACKERS)}."
-        )
     return PACKERS[name]

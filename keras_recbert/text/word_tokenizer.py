@@ -4,6 +4,7 @@ import reprlib
 
 import keras
 
+from keras_recbert.core.registry import Registry
 from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
 
 
@@ -43,17 +44,15 @@ class WordTokenizer(WordPieceTokenizer):
             )
 
 
-TOKENIZERS = {cls.__name__: cls for cls in (WordPieceTokenizer, WordTokenizer)}
+TOKENIZERS = Registry("tokenizer")
+for _class in (WordPieceTokenizer, WordTokenizer):
+    TOKENIZERS.add(_class.__name__, _class)
 
 
 def get_tokenizer(name):
     """The class of tokenizer of a name.
 
     Raises:
-        ValueError: if there is none.
+        UnknownNameError: if there is none.
     """
-    if name not in TOKENIZERS:
-        raise ValueError(
-            f"No tokenizer is called {name!r}. Valid: {', '.join(TOKENIZERS)}."
-        )
     return TOKENIZERS[name]

@@ -77,7 +77,7 @@ def test_help_is_instant_and_loads_no_tensorflow():
         (["finetune", "--model", "bert_tinny"], "Did you mean 'bert_tiny'"),
         (
             ["finetune", "--task", "sst3", "--data-dir", "."],
-            "Unknown task: 'sst3'. Did you mean 'sst2'",
+            "No task is called 'sst3'. Did you mean 'sst2'",
         ),
         (["finetune"], "Say where the examples are: data_dir (--data-dir DIR)"),
         (["finetune", "--weights", "none"], "There is no folder none"),

@@ -81,13 +81,14 @@ def test_every_kind_of_block_comes_back_as_a_regressor(block, tmp_path):
 def test_a_block_of_ones_own_must_be_known_to_load(tmp_path, monkeypatch):
     sizes = {"num_layers": 1, "hidden_dim": 12, "num_heads": 3, "vocabulary_size": 9}
     with monkeypatch.context() as patch:
-        patch.setitem(block_kind._KINDS, "mine", get_block("transformer"))
+        patch.setattr(block_kind._KINDS, "entries", dict(block_kind._KINDS.entries))
+        block_kind._KINDS.add("mine", get_block("transformer"))
         RecBertEncoder("mine", **sizes).save_preset(tmp_path / "preset")
         assert keras_recbert.load(tmp_path / "preset").config["block"] == "mine"
     with pytest.raises(CheckpointError) as caught:
         keras_recbert.load(tmp_path / "preset")
     message = str(caught.value)
-    assert "Received: block='mine'" in message
+    assert "No kind of block is called 'mine'" in message
     assert "import the module that adds it before you load" in message
     assert "opy the preset again" not in message
 

@@ -98,7 +98,7 @@ def test_a_task_that_nobody_registered_is_refused():
 
 def test_a_task_is_taken_once():
     for name in ("regressor", "pretrainer", None):
-        with pytest.raises(ValueError, match="A head needs a task of its own"):
+        with pytest.raises(ValueError, match="A task needs a name of its own"):
 
             @register_head
             class Mine(Head):
@@ -107,7 +107,8 @@ def test_a_task_is_taken_once():
 
 def test_a_preset_with_a_head_of_ones_own_says_what_to_import(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setitem(module._HEADS, "mine", get_head("multilabel_classifier"))
+        patch.setattr(module._HEADS, "entries", dict(module._HEADS.entries))
+        module._HEADS.add("mine", get_head("multilabel_classifier"))
         patch.setattr(get_head("multilabel_classifier"), "task", "mine")
         tiny_model(task="mine", label_names=NAMES).save_preset(tmp_path / "preset")
     with pytest.raises(ValueError, match="import the module that adds it"):

@@ -114,14 +114,14 @@ def test_name_like_no_other_gets_the_list_alone():
 
 def test_second_registration_of_a_name_raises():
     card = keras_recbert.get_card("bert_tiny")
-    message = "registered as 'bert_tiny' already. Choose another name."
+    message = "A model needs a name of its own. Received: 'bert_tiny'. Taken: "
     with pytest.raises(ValueError, match=message):
         keras_recbert.register(card)
     assert keras_recbert.list_models("bert_tiny") == ["bert_tiny"]
 
 
 def test_registered_name_builds(monkeypatch):
-    monkeypatch.setattr(registry, "_CARDS", dict(registry._CARDS))
+    monkeypatch.setattr(registry._CARDS, "entries", dict(registry._CARDS.entries))
     card = keras_recbert.ModelCard(
         name="swish_pico",
         sizes={"block": "swish_rnn", "num_layers": 1, "hidden_dim": 12, "num_heads": 1},
@@ -137,7 +137,7 @@ def test_registered_name_builds(monkeypatch):
 
 
 def test_a_card_with_its_own_positions_gets_a_head(monkeypatch):
-    monkeypatch.setattr(registry, "_CARDS", dict(registry._CARDS))
+    monkeypatch.setattr(registry._CARDS, "entries", dict(registry._CARDS.entries))
     sizes = {"block": "transformer", **SIZES, "max_sequence_length": 24}
     keras_recbert.register(keras_recbert.ModelCard("mine", sizes))
     model = keras_recbert.build("mine", task="classifier", vocabulary=VOCABULARY)

@@ -67,7 +67,7 @@ def test_arguments_of_a_head_stand_with_the_head():
 
 
 def test_heads_share_one_packer(monkeypatch):
-    monkeypatch.setattr(head, "_HEADS", dict(head._HEADS))
+    monkeypatch.setattr(head._HEADS, "entries", dict(head._HEADS.entries))
 
     @register_head
     class Questions(Head):

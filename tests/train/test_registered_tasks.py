@@ -11,7 +11,7 @@ from keras_recbert.train.fine_tuning import fine_tune
 @pytest.fixture
 def registered(monkeypatch):
     """Registers a task, forgotten afterwards."""
-    monkeypatch.setattr(task_spec, "_TASKS", dict(task_spec._TASKS))
+    monkeypatch.setattr(task_spec._TASKS, "entries", dict(task_spec._TASKS.entries))
     return lambda **spec: register_task(TaskSpec(name="mine", source="toys", **spec))
 
 

@@ -351,7 +351,7 @@ def test_weights_that_do_not_fit_are_told_before_any_work(tmp_path):
 def test_mistakes_are_told_before_any_work(tmp_path):
     with pytest.raises(ValueError, match="'bert_tinny'. Did you mean 'bert_tiny'"):
         fine_tune(config(tmp_path, model="bert_tinny"))
-    with pytest.raises(ValueError, match="Unknown task: 'sst3'.*mean 'sst2'"):
+    with pytest.raises(ValueError, match="No task is called 'sst3'.*mean 'sst2'"):
         fine_tune(config(tmp_path, task="sst3"))
     with pytest.raises(ValueError, match=r"data_dir \(--data-dir DIR\).*--tfds"):
         fine_tune(config(tmp_path, data_dir=None))
