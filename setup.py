@@ -30,6 +30,7 @@ TRAIN = [
 DATA = [
     "tensorflow-datasets>=4.9.8,<5",
     "importlib_resources>=6",  # which tensorflow-datasets 4.9.10 forgets to name
+    "conllu>=5,<7",  # with which it reads Universal Dependencies
 ]
 PREPARE = [
     "apache-beam>=2.77,<3",  # runs the preparation of a corpus, anywhere

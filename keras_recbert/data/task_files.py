@@ -270,7 +270,7 @@ def load_tfds(
         data_dir=None if data_dir is None else os.fspath(data_dir),
         with_info=True,
     )
-    if task.label_names is not None:
+    if task.label_names is not None and task.targets == ("label",):
         names = tuple(info.features[source.label].names)
         if names != tuple(task.label_names):
             raise ValueError(
@@ -279,7 +279,7 @@ def load_tfds(
             )
     loaded = {}
     for split in ("train", *task.validation_splits):
-        rows = list(tfds.as_numpy(data[split]))
+        rows = list(tfds.as_numpy(data[source.splits.get(split, split)]))
         if source.as_file is not None:
             examples = _read_as_file(task, split, rows)
         else:

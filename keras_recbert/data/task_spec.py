@@ -40,12 +40,14 @@ class TfdsSource:
         as_file: function of the rows, dicts of features, that gives the text of a
             file of the task's own form, which `read` then reads; of a data set of
             another shape, see `tfds_files`.
+        splits: dict of split to its name there, where that is another one.
     """
 
     name: str
     features: Mapping[str, str] = dataclasses.field(default_factory=dict)
     label: str = "label"
     as_file: Callable | None = None
+    splits: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,16 @@ dicts of features as NumPy values, strings as bytes.
 
 import json
 
+# In the order of the class ids there.
+NER_TAGS = (
+    "O",
+    *(f"{p}-{name}" for name in ("PER", "ORG", "LOC", "MISC") for p in "BI"),
+)
+UPOS = (
+    *("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM"),
+    *("PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X", "_"),
+)
+
 
 def squad_file(rows):
     """JSON of SQuAD 1.1 or 2.0, of `squad/v1.1` or `squad/v2.0`."""
@@ -95,6 +105,41 @@ def multirc_file(rows):
         }
         for idx, passage in passages.items()
     )
+
+
+def conll2003_file(rows):
+    """Columns of a word and its entity tag, of `conll2003`."""
+    return "".join(
+        "".join(
+            f"{_text(word)} {NER_TAGS[tag]}\n"
+            for word, tag in zip(row["tokens"], row["ner"], strict=True)
+        )
+        + "\n"
+        for row in rows
+    )
+
+
+def conllu_file(rows):
+    """CoNLL-U of words and UPOS, of a treebank of `universal_dependencies`.
+
+    What has no head there, multiword tokens and empty nodes, is left out.
+    """
+    sentences = []
+    for row in rows:
+        words = [
+            (_text(word), UPOS[tag])
+            for word, tag, head in zip(
+                row["tokens"], row["upos"], row["head"], strict=True
+            )
+            if head != b"None"
+        ]
+        sentences.append(
+            "".join(
+                f"{number}\t{word}\t_\t{tag}" + 6 * "\t_" + "\n"
+                for number, (word, tag) in enumerate(words, start=1)
+            )
+        )
+    return "".join(f"{sentence}\n" for sentence in sentences)
 
 
 def _text(value):

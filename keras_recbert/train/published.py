@@ -21,11 +21,13 @@ TITLES = {
     "arc_challenge": "ARC-Challenge",
     "squad1": "SQuAD 1.1",
     "squad2": "SQuAD 2.0",
+    "conll2003": "CoNLL-2003",
     "wnut17": "WNUT-17",
     "ud_ewt_pos": "UD English EWT, parts of speech",
 }
 METRICS = {
     "f1": "F1",
+    "entity_f1": "F1",
     "exact_match": "exact match",
     "matthews": "Matthews correlation",
     "pearson": "Pearson correlation",

@@ -86,6 +86,7 @@ def test_published_scores_of_some_cards():
     """Read from the papers' tables once more, by another pair of eyes."""
     targets = {name: keras_recbert.get_card(name).targets for name in ALL}
     assert targets["bert_base"]["SQuAD 1.1 validation F1"] == 88.5
+    assert targets["bert_base"]["CoNLL-2003 validation F1"] == 96.4
     assert targets["bert_large"]["SQuAD 1.1 validation exact match"] == 84.1
     assert targets["trans_blstm_large"]["SQuAD 1.1 validation F1"] == 93.82
     assert targets["trans_blstm_half_base"]["MNLI-m validation accuracy"] == 85.46
