@@ -1,5 +1,6 @@
 """`recbert benchmark`: checks what is asked, measures it, writes what came out."""
 
+import dataclasses
 import pathlib
 import sys
 import tempfile
@@ -80,7 +81,6 @@ def benchmark(
         RuntimeError: at the end, if a worker failed; everything else is written.
     """
     check_matplotlib()
-    chosen = choose(names, quick)
     shapes = [parse_shape(shape) for shape in shapes]
     _check_among("--precision", precisions, PRECISIONS)
     _check_among("--passes", passes, PASSES)
@@ -89,36 +89,15 @@ def benchmark(
         raise ValueError(f"--rounds must be at least 1. Received: {rounds}.")
     if not timeout > 0:
         raise ValueError(f"--timeout must be above 0 seconds. Received: {timeout}.")
-    notes = []
-    for comparison in chosen:
-        if passes and not set(passes) & set(comparison.passes):
-            valid = ", ".join(comparison.passes)
-            why = f"{comparison.name} is timed in the pass {valid} only"
-            if names:
-                raise ValueError(f"{why}. Received: --passes {' '.join(passes)}.")
-            notes.append(f"{why}, so it is left out.")
     files = {"texts": texts, "questions": questions}
-    columns = {}
-    for comparison in [one for one in chosen if one.reads]:
-        reads = comparison.reads
-        if weights is None or files[reads] is None:
-            why = f"{comparison.name} needs --weights FOLDER and --{reads} FILE"
-            if names:
-                raise ValueError(f"{why}: a BERT of Hugging Face, and {READ[reads]}.")
-            notes.append(f"{why}, so it is left out.")
-            chosen.remove(comparison)
-            continue
+    chosen, notes = _comparisons(names, quick, passes, weights, files)
+    most = QUICK_TEXTS if quick else TEXTS
+    reads = {comparison.reads for comparison in chosen} & files.keys()
+    if reads:
         get_card(model)
         _check_weights(weights)
-        most = QUICK_TEXTS if quick else TEXTS
-        read = {"texts": _read_texts, "questions": _read_questions}[reads]
-        columns[reads] = read(files[reads], most)
-    if not str(output_dir):
-        raise ValueError("--output-dir is an empty path. Name a folder.")
-    output_dir = pathlib.Path(output_dir)
-    if output_dir.exists() and not output_dir.is_dir():
-        raise ValueError(f"--output-dir must be a folder. {output_dir} is a file.")
-    check_place(output_dir)
+    columns = {name: READERS[name](files[name], most) for name in sorted(reads)}
+    output_dir = _check_output_dir(output_dir)
 
     progress = Progress()
     keys = dict.fromkeys(
@@ -129,7 +108,6 @@ def benchmark(
     environments, missing = find_environments(
         keys, pythons or {}, output_dir / "environments", install_peers, progress.say
     )
-    notes += missing.values()
     trials = [
         Trial(comparison, shape, precision, pass_)
         for comparison in chosen
@@ -137,33 +115,49 @@ def benchmark(
         for pass_ in (one for one in comparison.passes if one in (passes or PASSES))
         for shape in _shapes(comparison, shapes)
     ]
-    header = [*describe_device(), *describe_versions(environments), *notes]
+    header = [
+        *describe_device(),
+        *describe_versions(environments),
+        *notes,
+        *missing.values(),
+    ]
     for line in header:
         progress.say(line)
-
     output_dir.mkdir(parents=True, exist_ok=True)
+    inputs = _Inputs(columns, model, weights, timeout)
+    results = _measure_all(
+        trials, inputs, environments, rounds, output_dir, header, progress
+    )
+    _report(results, output_dir, header, progress)
+    return results
+
+
+def _measure_all(trials, inputs, environments, rounds, output_dir, header, progress):
+    """Measures trial by trial; the files are written anew after each.
+
+    Returns:
+        List of `(Trial, list of Measurement)`.
+    """
     results = []
     with tempfile.TemporaryDirectory(prefix="recbert-") as folder:
         for number, trial in enumerate(trials, 1):
             progress.counter = f"[{number}/{len(trials)}] "
             extra = {}
             if trial.comparison.reads:
-                progress.live(f"{trial}: exporting {model}")
-                path = _export(trial, model, weights, folder, timeout)
-                strings = {"columns": columns[trial.comparison.reads]}
-                answer = ANSWERS[trial.comparison.reads]
-                extra = {
-                    "savedmodel": {"savedmodel": path, "answer": answer, **strings},
-                    "torch": {"weights": str(weights), **strings},
-                    "torch_questions": {"weights": str(weights), **strings},
-                }
+                progress.live(f"{trial}: exporting {inputs.model}")
+                extra = inputs.of(trial, folder)
             measured = measure(
-                trial, environments, rounds, timeout, extra, progress.live
+                trial, environments, rounds, inputs.timeout, extra, progress.live
             )
             results.append((trial, measured))
             progress.say(describe_trial(trial, measured))
             save_csv(output_dir / "benchmark.csv", header, results)
             save_text(output_dir / "benchmark.txt", header, results)
+    return results
+
+
+def _report(results, output_dir, header, progress):
+    """Draws what was measured; raises `RuntimeError` for what failed."""
     growth = growth_table(results)
     if growth:
         progress.say(growth)
@@ -177,7 +171,69 @@ def benchmark(
             f"{len(errors)} of {sum(len(m) for _, m in results)} measurements failed. "
             f"The first: {errors[0]}"
         )
-    return results
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Inputs:
+    """What the comparisons of served models read.
+
+    Args:
+        columns: dict of "texts" and "questions" to a dict of columns.
+        model: str. Encoder that reads the weights.
+        weights: path of a Hugging Face folder.
+        timeout: float. Seconds a worker may take for one request.
+    """
+
+    columns: dict
+    model: str
+    weights: object
+    timeout: float
+
+    def of(self, trial, folder):
+        """Arguments of the workers of a trial, by their kind."""
+        reads = trial.comparison.reads
+        strings = {"columns": self.columns[reads]}
+        path = _export(trial, self.model, self.weights, folder, self.timeout)
+        return {
+            "savedmodel": {"savedmodel": path, "answer": ANSWERS[reads], **strings},
+            "torch": {"weights": str(self.weights), **strings},
+            "torch_questions": {"weights": str(self.weights), **strings},
+        }
+
+
+def _comparisons(names, quick, passes, weights, files):
+    """The comparisons that can run, and sentences on those that are left out.
+
+    Raises:
+        ValueError: if one that was named cannot run.
+    """
+    chosen, notes = [], []
+    for comparison in choose(names, quick):
+        reads = comparison.reads
+        if passes and not set(passes) & set(comparison.passes):
+            valid = ", ".join(comparison.passes)
+            why = f"{comparison.name} is timed in the pass {valid} only"
+            if names:
+                raise ValueError(f"{why}. Received: --passes {' '.join(passes)}.")
+            notes.append(f"{why}, so it is left out.")
+        elif reads and (weights is None or files[reads] is None):
+            why = f"{comparison.name} needs --weights FOLDER and --{reads} FILE"
+            if names:
+                raise ValueError(f"{why}: a BERT of Hugging Face, and {READ[reads]}.")
+            notes.append(f"{why}, so it is left out.")
+        else:
+            chosen.append(comparison)
+    return chosen, notes
+
+
+def _check_output_dir(output_dir):
+    if not str(output_dir):
+        raise ValueError("--output-dir is an empty path. Name a folder.")
+    output_dir = pathlib.Path(output_dir)
+    if output_dir.exists() and not output_dir.is_dir():
+        raise ValueError(f"--output-dir must be a folder. {output_dir} is a file.")
+    check_place(output_dir)
+    return output_dir
 
 
 def _check_among(option, values, valid):
@@ -229,6 +285,9 @@ def _read_questions(path, most):
     examples = read_squad(path, "test")
     every = max(1, len(examples) // most)
     return {name: column[::every][:most] for name, column in examples.fields.items()}
+
+
+READERS = {"texts": _read_texts, "questions": _read_questions}
 
 
 def _export(trial, model, weights, folder, timeout):

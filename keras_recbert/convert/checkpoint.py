@@ -226,73 +226,95 @@ def bert_origins(naming, sizes, shapes=None, sizes_from=""):
             f"{sizes_from} says that there are {sizes['num_layers']} layers, and the "
             f"files hold {len(shapes)} tensors. They do not belong together."
         )
-    width, inner = sizes["hidden_dim"], sizes["intermediate_dim"]
-    num_heads = sizes["num_heads"]
-    head_dim = width // num_heads
-    origins = {}
-
-    def table(path, name, rows):
-        origins[path] = Origin((name,), (rows, width), (rows, width))
-
-    def norm(path, name):
-        for ours, theirs in (("gamma", naming.gamma), ("beta", naming.beta)):
-            origins[f"{path}/{ours}"] = Origin((name + theirs,), (width,), (width,))
-
-    def dense(path, names, inputs, outputs, apart=None, apart_bias=None):
-        ours = (inputs, outputs)
-        theirs = (outputs, inputs) if naming.transposed else ours
-        origins[f"{path}/kernel"] = Origin(
-            tuple(name + naming.kernel for name in names),
-            apart if naming.heads_apart and apart else theirs,
-            ours,
-            naming.transposed,
-        )
-        origins[f"{path}/bias"] = Origin(
-            tuple(name + naming.bias for name in names),
-            apart_bias if naming.heads_apart and apart_bias else (outputs,),
-            (outputs,),
-        )
-
-    embeddings = "embeddings"
-    for name, size in (
-        ("token_embedding", "vocabulary_size"),
-        ("segment_embedding", "num_segments"),
-        ("position_embedding", "max_sequence_length"),
-    ):
-        table(f"{embeddings}/{name}/embeddings", getattr(naming, name), sizes[size])
-    norm(f"{embeddings}/norm", naming.embedding_norm)
+    origins = _Origins(naming, sizes)
+    origins.add_embeddings()
     for layer in range(sizes["num_layers"]):
+        origins.add_block(layer)
+    origins.add_dense("pooler", [naming.pooler], origins.width, origins.width)
+    return origins.found
+
+
+class _Origins:
+    """Collects the origins of the weights of a plain BERT.
+
+    Args:
+        naming: `Naming`.
+        sizes: dict, see `Checkpoint`.
+    """
+
+    def __init__(self, naming, sizes):
+        self.naming, self.sizes = naming, sizes
+        self.width = sizes["hidden_dim"]
+        self.found = {}
+
+    def add_embeddings(self):
+        width = self.width
+        for name, size in (
+            ("token_embedding", "vocabulary_size"),
+            ("segment_embedding", "num_segments"),
+            ("position_embedding", "max_sequence_length"),
+        ):
+            shape = self.sizes[size], width
+            origin = Origin((getattr(self.naming, name),), shape, shape)
+            self.found[f"embeddings/{name}/embeddings"] = origin
+        self._add_norm("embeddings/norm", self.naming.embedding_norm)
+
+    def add_block(self, layer):
         block = f"block_{layer}"
+        width, inner = self.width, self.sizes["intermediate_dim"]
+        heads = self.sizes["num_heads"], width // self.sizes["num_heads"]
 
-        def part(name, layer=layer):
-            return getattr(naming, name).format(layer=layer)
+        def part(name):
+            return getattr(self.naming, name).format(layer=layer)
 
-        dense(
+        self.add_dense(
             f"{block}/attention/query_key_value",
             [part("query"), part("key"), part("value")],
             width,
             width,
-            apart=(width, num_heads, head_dim),
-            apart_bias=(num_heads, head_dim),
+            apart=(width, *heads),
+            apart_bias=heads,
         )
-        dense(
+        self.add_dense(
             f"{block}/attention/output_dense",
             [part("attention_output")],
             width,
             width,
-            apart=(num_heads, head_dim, width),
+            apart=(*heads, width),
         )
-        norm(f"{block}/attention_norm", part("attention_norm"))
-        dense(
+        self._add_norm(f"{block}/attention_norm", part("attention_norm"))
+        self.add_dense(
             f"{block}/feed_forward/intermediate_dense",
             [part("intermediate")],
             width,
             inner,
         )
-        dense(f"{block}/feed_forward/output_dense", [part("output")], inner, width)
-        norm(f"{block}/output_norm", part("output_norm"))
-    dense("pooler", [naming.pooler], width, width)
-    return origins
+        self.add_dense(
+            f"{block}/feed_forward/output_dense", [part("output")], inner, width
+        )
+        self._add_norm(f"{block}/output_norm", part("output_norm"))
+
+    def add_dense(self, path, names, inputs, outputs, apart=None, apart_bias=None):
+        """Adds kernel and bias; `apart` are the shapes where heads have an axis."""
+        naming = self.naming
+        ours = (inputs, outputs)
+        theirs = (outputs, inputs) if naming.transposed else ours
+        self.found[f"{path}/kernel"] = Origin(
+            tuple(name + naming.kernel for name in names),
+            apart if naming.heads_apart and apart else theirs,
+            ours,
+            naming.transposed,
+        )
+        self.found[f"{path}/bias"] = Origin(
+            tuple(name + naming.bias for name in names),
+            apart_bias if naming.heads_apart and apart_bias else (outputs,),
+            (outputs,),
+        )
+
+    def _add_norm(self, path, name):
+        shape = (self.width,)
+        for ours, theirs in (("gamma", self.naming.gamma), ("beta", self.naming.beta)):
+            self.found[f"{path}/{ours}"] = Origin((name + theirs,), shape, shape)
 
 
 def guess_lowercase(vocabulary):

@@ -104,28 +104,12 @@ def prepare(
         ImportError: without Apache Beam.
     """
     started = time.monotonic()
-    choices = {"documents": ("blocks", "files"), "sentences": ("split", "lines")}
-    for name, value in {"documents": documents, "sentences": sentences}.items():
-        if value not in choices[name]:
-            raise ValueError(
-                f"`{name}` must be {' or '.join(choices[name])}. Received: {value!r}."
-            )
+    _check_choices(documents=documents, sentences=sentences)
     # A worker has a file open for each.
     check_integer(most=512, num_shards=num_shards)
     check_integer(most=1_000, num_workers=num_workers)
     check_integer(max_line_bytes=max_line_bytes)
-    if isinstance(beam_options, str):
-        try:
-            beam_options = shlex.split(beam_options)
-        except ValueError as error:
-            raise ValueError(
-                f"`beam_options`: {error}. Received: {beam_options!r}."
-            ) from None
-    if num_workers > 1 and any("--runner" in option for option in beam_options):
-        raise ValueError(
-            "`num_workers` is for the runner on this machine. Received: num_workers="
-            f"{num_workers} and a --runner in `beam_options`. Leave one of them out."
-        )
+    beam_options = _read_beam_options(beam_options, num_workers)
     output_dir = pathlib.Path(os.path.abspath(output_dir))
     files = _corpus_files(output_dir)
     check_folder(output_dir, files, overwrite)
@@ -143,6 +127,18 @@ def prepare(
     sources = find_sources(inputs, format, reading)
     check_sources(sources)
     items = divide(sources, reading)
+    options = {
+        "inputs": [source.path for source in sources],
+        "formats": sorted({source.format for source in sources}),
+        "documents": documents,
+        "sentences": sentences,
+        "text_field": text_field,
+        "split": split,
+        "lowercase": lowercase,
+        "strip_accents": strip_accents,
+        "num_shards": num_shards,
+        "max_line_bytes": max_line_bytes,
+    }
     measured = {}
     with write_folder(output_dir, files, overwrite) as folder:
         if pieces is None:
@@ -169,44 +165,64 @@ def prepare(
                 job, items, num_workers, beam_options
             )
         seconds = time.monotonic() - start
+        shutil.rmtree(parts)
         counts = {name: counts.get(name, 0) for name in _COUNTS}
         if not counts["tokens"]:
             raise ValueError(
                 f"No words in {len(sources)} inputs, the first of them "
                 f"{sources[0].path}: nothing to write."
             )
-        shutil.rmtree(parts)
-        vocabulary_bytes = (folder / VOCABULARY).read_bytes()
-        description = {
-            "format_version": FORMAT_VERSION,
-            "counts": counts,
-            "options": {
-                "inputs": [source.path for source in sources],
-                "formats": sorted({source.format for source in sources}),
-                "documents": documents,
-                "sentences": sentences,
-                "text_field": text_field,
-                "split": split,
-                "lowercase": lowercase,
-                "strip_accents": strip_accents,
-                "num_shards": num_shards,
-                "max_line_bytes": max_line_bytes,
-            },
-            "vocabulary": {
-                "size": len(pieces),
-                "sha256": hashlib.sha256(vocabulary_bytes).hexdigest(),
-            },
-            "shards": shards,
-            "measured": {
-                **measured,
-                "num_workers": num_workers,
-                "seconds_tokenizing": round(seconds, 2),
-                "tokens_per_second": round(counts["tokens"] / seconds),
-                "seconds": round(time.monotonic() - started, 2),
-            },
+        measured |= {
+            "num_workers": num_workers,
+            "seconds_tokenizing": round(seconds, 2),
+            "tokens_per_second": round(counts["tokens"] / seconds),
+            "seconds": round(time.monotonic() - started, 2),
         }
-        text = json.dumps(description, indent=2)  # names may be no UTF-8
-        (folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
+        return _write_description(folder, counts, options, pieces, shards, measured)
+
+
+def _check_choices(**given):
+    choices = {"documents": ("blocks", "files"), "sentences": ("split", "lines")}
+    for name, value in given.items():
+        if value not in choices[name]:
+            raise ValueError(
+                f"`{name}` must be {' or '.join(choices[name])}. Received: {value!r}."
+            )
+
+
+def _read_beam_options(options, num_workers):
+    """Options of Apache Beam as a list."""
+    if isinstance(options, str):
+        try:
+            options = shlex.split(options)
+        except ValueError as error:
+            raise ValueError(
+                f"`beam_options`: {error}. Received: {options!r}."
+            ) from None
+    if num_workers > 1 and any("--runner" in option for option in options):
+        raise ValueError(
+            "`num_workers` is for the runner on this machine. Received: num_workers="
+            f"{num_workers} and a --runner in `beam_options`. Leave one of them out."
+        )
+    return options
+
+
+def _write_description(folder, counts, options, pieces, shards, measured):
+    """Writes corpus.json into the folder of a finished corpus; returns what it says."""
+    vocabulary = (folder / VOCABULARY).read_bytes()
+    description = {
+        "format_version": FORMAT_VERSION,
+        "counts": counts,
+        "options": options,
+        "vocabulary": {
+            "size": len(pieces),
+            "sha256": hashlib.sha256(vocabulary).hexdigest(),
+        },
+        "shards": shards,
+        "measured": measured,
+    }
+    text = json.dumps(description, indent=2)  # names may be no UTF-8
+    (folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
     return description
 
 

@@ -120,9 +120,6 @@ def load_python_docs(seed=0, max_examples=30_000, search_paths=None, progress=No
             or too few texts are found.
         ModuleNotFoundError: if this Python comes without `pydoc_data`.
     """
-    # Here, so that importing this module costs nothing.
-    import numpy as np
-
     least = sum(_MIN_TEXTS.values()) * len(LABEL_NAMES)
     if max_examples < least:
         raise ValueError(
@@ -158,33 +155,19 @@ def load_python_docs(seed=0, max_examples=30_000, search_paths=None, progress=No
             side_of(seed, "topic", name), name, "topics", manual_documents(text, counts)
         )
 
-    texts = deduplicate(found, counts)
-    splits = {}
-    for side, share in (
-        ("train", 1 - VALIDATION_SHARE),
-        ("validation", VALIDATION_SHARE),
-    ):
-        chosen = balance(texts[side], int(max_examples * share), seed)
-        for label in LABEL_NAMES:
-            number = sum(kind == label for _, kind in chosen)
-            counts[f"{side}_{label}"] = number
-            if number < _MIN_TEXTS[side]:
-                raise ValueError(
-                    f"Too few texts for the class `{label}` in `{side}`: at least "
-                    f"{_MIN_TEXTS[side]} are needed, {number} were found "
-                    f"(`max_examples` is {max_examples}). Read: "
-                    f"{counts['files_read']} source files of {len(packages)} packages "
-                    f"under {[str(path) for path in paths]} and {len(topics)} topics "
-                    f"of the reference manual; {len(unreadable)} files could not be "
-                    "parsed. A Python without sources or docstrings is not enough; "
-                    "install a full one, or give directories with documented Python "
-                    "sources as `search_paths`, or try another `seed` or a larger "
-                    "`max_examples`."
-                )
-        splits[side] = DocsSplit(
-            [final_stop(text) for text, _ in chosen],
-            np.array([LABEL_NAMES.index(label) for _, label in chosen], np.int32),
-        )
+    try:
+        splits = _make_splits(deduplicate(found, counts), max_examples, seed, counts)
+    except ValueError as error:
+        raise ValueError(
+            f"{error} (`max_examples` is {max_examples}). Read: "
+            f"{counts['files_read']} source files of {len(packages)} packages "
+            f"under {[str(path) for path in paths]} and {len(topics)} topics "
+            f"of the reference manual; {len(unreadable)} files could not be "
+            "parsed. A Python without sources or docstrings is not enough; "
+            "install a full one, or give directories with documented Python "
+            "sources as `search_paths`, or try another `seed` or a larger "
+            "`max_examples`."
+        ) from None
     validation_keys = {text_key(text) for text in splits["validation"].texts}
     corpus = {text_key(text): text for text in corpus}
     corpus = [text for key, text in corpus.items() if key not in validation_keys]
@@ -197,3 +180,39 @@ def load_python_docs(seed=0, max_examples=30_000, search_paths=None, progress=No
         counts=dict(counts),
         unreadable=unreadable,
     )
+
+
+def _make_splits(texts, max_examples, seed, counts):
+    """As many texts of each class, in both splits.
+
+    Args:
+        texts: dict of "train" and "validation" to lists of text and label.
+        max_examples, seed: as for `load_python_docs`.
+        counts: dict, which gets the texts of each class.
+
+    Returns:
+        dict of split to `DocsSplit`.
+
+    Raises:
+        ValueError: if a class has too few.
+    """
+    # Here, so that importing this module costs nothing.
+    import numpy as np
+
+    shares = {"train": 1 - VALIDATION_SHARE, "validation": VALIDATION_SHARE}
+    splits = {}
+    for side, share in shares.items():
+        chosen = balance(texts[side], int(max_examples * share), seed)
+        for label in LABEL_NAMES:
+            number = sum(kind == label for _, kind in chosen)
+            counts[f"{side}_{label}"] = number
+            if number < _MIN_TEXTS[side]:
+                raise ValueError(
+                    f"Too few texts for the class `{label}` in `{side}`: at least "
+                    f"{_MIN_TEXTS[side]} are needed, {number} were found"
+                )
+        splits[side] = DocsSplit(
+            [final_stop(text) for text, _ in chosen],
+            np.array([LABEL_NAMES.index(label) for _, label in chosen], np.int32),
+        )
+    return splits

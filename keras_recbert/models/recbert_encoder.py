@@ -105,22 +105,6 @@ class RecBertEncoder(Encoder):
         name=None,
         **block_arguments,
     ):
-        kind = get_block(block)
-        block_arguments = kind.complete(hidden_dim, block_arguments)
-        check_positive(
-            num_layers=num_layers,
-            vocabulary_size=vocabulary_size,
-            max_sequence_length=max_sequence_length,
-            num_segments=num_segments,
-        )
-        check_rate(dropout=dropout)
-        if not isinstance(gradient_checkpointing, bool):
-            raise ValueError(
-                "`gradient_checkpointing` must be True or False. Received: "
-                f"gradient_checkpointing={gradient_checkpointing!r}."
-            )
-        check_implementation(implementation)
-        check_pretrained_heads(pretrained_heads, num_layers)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         config = {
             "block": block,
@@ -133,36 +117,11 @@ class RecBertEncoder(Encoder):
             "gradient_checkpointing": gradient_checkpointing,
             "implementation": implementation,
             "pretrained_heads": pretrained_heads,
-            **block_arguments,
+            **get_block(block).complete(hidden_dim, block_arguments),
         }
+        _check_config(config)
         check_weights(config, policy)
-
-        embeddings = BertEmbeddings(
-            vocabulary_size,
-            hidden_dim,
-            max_sequence_length,
-            num_segments,
-            dropout,
-            implementation,
-            dtype=policy,
-            name="embeddings",
-        )
-        shared = {"dropout": dropout, "implementation": implementation, "dtype": policy}
-        blocks = [
-            kind.make_layer(config, index, name=f"block_{index}", **shared)
-            for index in range(num_layers)
-        ]
-        if gradient_checkpointing:
-            for layer in blocks:
-                checkpoint_gradients(layer)
-        pooler = keras.layers.Dense(
-            hidden_dim,
-            activation="tanh",
-            kernel_initializer=bert_initializer(),
-            dtype=policy,
-            name="pooler",
-        )
-
+        embeddings, blocks, pool, pooler = _make_layers(config, policy)
         inputs = {
             key: keras.Input((None,), dtype="int32", name=key)
             for key in ("token_ids", "segment_ids", "padding_mask")
@@ -172,9 +131,6 @@ class RecBertEncoder(Encoder):
         for layer in blocks:
             hidden = layer(hidden, padding_mask=inputs["padding_mask"])
             encoder_outputs.append(hidden)
-        pool = PoolToken(
-            last=bool(block_arguments.get("causal")), dtype=policy, name="pool_token"
-        )
         outputs = {
             "sequence_output": hidden,
             "pooled_output": pooler(pool(hidden, inputs["padding_mask"])),
@@ -235,6 +191,54 @@ class RecBertEncoder(Encoder):
     @property
     def hidden_dim(self):
         return self.config["hidden_dim"]
+
+
+def _check_config(config):
+    """Raises `ValueError` for arguments that every kind of block has."""
+    sizes = ("num_layers", "vocabulary_size", "max_sequence_length", "num_segments")
+    check_positive(**{name: config[name] for name in sizes})
+    check_rate(dropout=config["dropout"])
+    if not isinstance(config["gradient_checkpointing"], bool):
+        raise ValueError(
+            "`gradient_checkpointing` must be True or False. Received: "
+            f"gradient_checkpointing={config['gradient_checkpointing']!r}."
+        )
+    check_implementation(config["implementation"])
+    check_pretrained_heads(config["pretrained_heads"], config["num_layers"])
+
+
+def _make_layers(config, policy):
+    """The layers of an encoder: embeddings, list of blocks, token pooling, pooler."""
+    shared = {
+        "dropout": config["dropout"],
+        "implementation": config["implementation"],
+        "dtype": policy,
+    }
+    embeddings = BertEmbeddings(
+        config["vocabulary_size"],
+        config["hidden_dim"],
+        config["max_sequence_length"],
+        config["num_segments"],
+        name="embeddings",
+        **shared,
+    )
+    kind = get_block(config["block"])
+    blocks = [
+        kind.make_layer(config, index, name=f"block_{index}", **shared)
+        for index in range(config["num_layers"])
+    ]
+    if config["gradient_checkpointing"]:
+        for layer in blocks:
+            checkpoint_gradients(layer)
+    pool = PoolToken(last=bool(config.get("causal")), dtype=policy, name="pool_token")
+    pooler = keras.layers.Dense(
+        config["hidden_dim"],
+        activation="tanh",
+        kernel_initializer=bert_initializer(),
+        dtype=policy,
+        name="pooler",
+    )
+    return embeddings, blocks, pool, pooler
 
 
 @keras.saving.register_keras_serializable("keras_recbert")

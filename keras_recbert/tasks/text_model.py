@@ -4,13 +4,7 @@ import keras
 
 from keras_recbert.heads import Head
 from keras_recbert.heads.named_heads import NamedHeads, as_head
-from keras_recbert.heads.reading import (
-    READING_ARGUMENTS,
-    choose_reading,
-    names_several,
-    read_layers,
-    reading_arguments,
-)
+from keras_recbert.heads.reading import READING_ARGUMENTS, reading_arguments
 from keras_recbert.models import recbert_encoder as _  # noqa: F401  registers its class
 from keras_recbert.models import word_blstm_encoder as _words  # noqa: F401
 from keras_recbert.models.encoder import Encoder
@@ -24,6 +18,7 @@ from keras_recbert.tasks.lora_adapters import LoraAdapters, merge_adapters
 from keras_recbert.tasks.model_inputs import need_preprocessor
 from keras_recbert.tasks.partial_training import check_partial_training, freeze_part
 from keras_recbert.tasks.sentence_encoder import encode
+from keras_recbert.tasks.set_readings import set_readings
 from keras_recbert.tasks.text_arguments import check_preprocessor
 
 
@@ -161,16 +156,10 @@ class TextModel(FineTunedModel):
             combine=combine,
             concatenate=concatenate,
         )
-        readings = [one.reading for one in head.heads.values()]
-        if any(reading.concatenate == "next_sentence" for reading in readings):
-            encoder.add_next_sentence_head()
-        inputs, rows = head.inputs(encoder)
-        drop = keras.layers.Dropout(dropout, dtype=encoder.policy)
         if long_texts == "windows":
             window_pooling = window_pooling or "mean"
-            inputs, rows, drop = read_windows(encoder, drop, window_pooling)
-        outputs = EncoderOutputs(encoder, rows)
-        super().__init__(inputs=inputs, outputs=head.connect(outputs, drop), name=name)
+        inputs, outputs = _connect(encoder, head, dropout, window_pooling)
+        super().__init__(inputs=inputs, outputs=outputs, name=name)
         self.encoder = encoder
         self.preprocessor = preprocessor
         if preprocessor is not None:
@@ -190,6 +179,7 @@ class TextModel(FineTunedModel):
         self.adapters = None
         if lora_rank is not None:
             self.adapters = LoraAdapters(encoder, lora_rank, name="adapters")
+        readings = [one.reading for one in head.heads.values()]
         for resting in unread_layers(encoder, readings):
             resting.trainable = False  # they get no gradient
 
@@ -351,47 +341,13 @@ class TextModel(FineTunedModel):
         return model
 
 
-def set_readings(encoder, head, **shared):
-    """Sets where each head reads: as is said of it, or of all heads.
-
-    Args:
-        encoder: `Encoder`.
-        head: `Head` or `NamedHeads`, whose heads are changed in place.
-        **shared: `pooling`, `layer`, `combine` and `concatenate`, as for `TextModel`.
-    """
-    for one in head.heads.values():
-        where = {**shared, **one.own_reading}
-        if "layer" in one.own_reading:  # which the shared `combine` is not about
-            where["combine"] = one.own_reading.get("combine")
-        where["pooling"] = choose_pooling(
-            encoder, one, where["pooling"], where["layer"]
-        )
-        one.reading = choose_reading(encoder, **where)
-
-
-def choose_pooling(encoder, head, pooling, layer):
-    """How a head reads a row: as it is told, or as suits the encoder.
-
-    Args:
-        encoder: `Encoder`.
-        head: `Head`.
-        pooling, layer: as for `TextModel`.
-
-    Returns:
-        str; None for a head that reads all tokens.
-
-    Raises:
-        ValueError: for a pooling of a head that reads all tokens.
-    """
-    if head.reads != "tokens":
-        if pooling is not None:
-            return pooling
-        if names_several(layer) or read_layers(encoder, layer) == (0,):
-            return "mean"  # what BERT's pooler does not read
-        return fine_tuning_defaults(encoder).pooling
-    if pooling is not None:
-        raise ValueError(
-            f"A head for {head.task!r} reads every token, so there is no pooling. "
-            f"Received: pooling={pooling!r}. Leave it out."
-        )
-    return None
+def _connect(encoder, head, dropout, window_pooling):
+    """Inputs and outputs of a model; of windows where these are pooled."""
+    readings = [one.reading for one in head.heads.values()]
+    if any(reading.concatenate == "next_sentence" for reading in readings):
+        encoder.add_next_sentence_head()
+    inputs, rows = head.inputs(encoder)
+    drop = keras.layers.Dropout(dropout, dtype=encoder.policy)
+    if window_pooling is not None:
+        inputs, rows, drop = read_windows(encoder, drop, window_pooling)
+    return inputs, head.connect(EncoderOutputs(encoder, rows), drop)

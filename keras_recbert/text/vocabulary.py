@@ -195,24 +195,8 @@ def learn_vocabulary(
             f"Received: vocabulary_size={vocabulary_size!r}."
         )
     counts = count_words(texts, lowercase, strip_accents)
-    if not counts:
-        raise ValueError("`texts` holds no word to learn a vocabulary from.")
-    characters = {character for word in counts for character in word}
-    num_characters = min(len(characters), max_characters)
-    smallest = len(SPECIAL_TOKENS) + 2 * num_characters
-    if vocabulary_size < smallest:
-        raise ValueError(
-            f"`vocabulary_size` must be at least {smallest}: {len(SPECIAL_TOKENS)} "
-            f"special tokens, and two pieces for each of the {num_characters} "
-            f"different characters. Received: vocabulary_size={vocabulary_size}. "
-            "Raise it, or lower `max_characters`."
-        )
     frequencies = sorted(counts.values(), reverse=True)
-    if frequencies[0] < min_frequency:
-        raise ValueError(
-            f"No word of `texts` occurs {min_frequency} times. Pass more text, or "
-            f"lower `min_frequency`. Received: min_frequency={min_frequency}."
-        )
+    _check_counts(counts, vocabulary_size, min_frequency, max_characters)
     # The learner halves its way to the frequency that gives the size asked for, a
     # second or more a step on 5 MB. Every frequent word becomes a piece, so the
     # answer is near the count of the word of that rank; the whole range is searched
@@ -231,17 +215,36 @@ def learn_vocabulary(
             max_input_tokens=-1,
         )
         if len(vocabulary) <= vocabulary_size:
-            break
-    # The learner's search may end above the size asked for. The pieces come by
-    # falling frequency; those of one character must stay.
+            return vocabulary
+    # The learner's search ended above the size asked for. The pieces come by falling
+    # frequency; those of one character must stay.
     surplus = len(vocabulary) - vocabulary_size
     for index in range(len(vocabulary) - 1, 0, -1):
-        if surplus <= 0:
-            break
-        if len(vocabulary[index].removeprefix("##")) > 1:
+        if surplus and len(vocabulary[index].removeprefix("##")) > 1:
             del vocabulary[index]
             surplus -= 1
     return vocabulary
+
+
+def _check_counts(counts, vocabulary_size, min_frequency, max_characters):
+    """Raises `ValueError` if no vocabulary can be learned from counts of words."""
+    if not counts:
+        raise ValueError("`texts` holds no word to learn a vocabulary from.")
+    characters = {character for word in counts for character in word}
+    num_characters = min(len(characters), max_characters)
+    smallest = len(SPECIAL_TOKENS) + 2 * num_characters
+    if vocabulary_size < smallest:
+        raise ValueError(
+            f"`vocabulary_size` must be at least {smallest}: {len(SPECIAL_TOKENS)} "
+            f"special tokens, and two pieces for each of the {num_characters} "
+            f"different characters. Received: vocabulary_size={vocabulary_size}. "
+            "Raise it, or lower `max_characters`."
+        )
+    if max(counts.values()) < min_frequency:
+        raise ValueError(
+            f"No word of `texts` occurs {min_frequency} times. Pass more text, or "
+            f"lower `min_frequency`. Received: min_frequency={min_frequency}."
+        )
 
 
 def learn_vocabulary_from_files(
