@@ -106,7 +106,7 @@ def load_splits(
     Returns:
         `(train, validation, notes)`: the training examples; the validation examples by
         name (`"validation"`, or `"validation_matched"` and `"validation_mismatched"`);
-        sentences for the user.
+        sentences for the user and the results, without paths of this machine.
 
     Raises:
         MissingSplitError: where no labelled file is there.
@@ -134,12 +134,12 @@ def load_splits(
     if "train" in found and validation:
         if absent:
             notes.append(
-                f"{_title(task)}: no {', '.join(absent)} in {folder}; "
+                f"{_title(task)}: no {', '.join(absent)}; "
                 f"scored on {', '.join(validation)} alone."
             )
         return found["train"][1], validation, notes
     train, validation, note = _hold_out(task, found, seed, validation_fraction)
-    what = f"no {', '.join(absent)} in {folder}; " if absent else ""
+    what = f"no {', '.join(absent)}; " if absent else ""
     return train, validation, [*notes, f"{_title(task)}: {what}{note}"]
 
 
@@ -355,9 +355,7 @@ def _labelled_file(task, folder, split, notes) -> Path | None:
             f"{', '.join(other.name for other in others)}. Rename the one you "
             "want, or read it with `keras_recbert.data.task_files.read_file`."
         )
-    notes.append(
-        f"{_title(task)}: no {path.name} in {folder}; {others[0].name} was read for it."
-    )
+    notes.append(f"{_title(task)}: no {path.name}; {others[0].name} was read for it.")
     return others[0]
 
 
