@@ -5,6 +5,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_recbert.text.packer import register_packer
+from keras_recbert.text.segments import Segment
 from keras_recbert.text.text_preprocessor import MAX_WORDS, TextPreprocessor
 
 FEWEST_CHOICES = 2
@@ -76,11 +77,11 @@ class ChoicePreprocessor(TextPreprocessor):
         max_words = max(self.limit, MAX_WORDS)
         example = choices.value_rowids()
         segments = [
-            tf.gather(self.tokenizer(texts, max_words), example),
-            self.tokenizer(choices.values, max_words),
+            Segment.of(self.tokenizer(texts, max_words)).gather(example),
+            Segment.of(self.tokenizer(choices.values, max_words)),
         ]
         batches = tf.gather(texts, example), choices.values
-        packed = self.padded(*self.combined(segments, batches))
+        packed = self.joined(self.truncated(segments, batches))
         padding = {"token_ids": self.tokenizer.pad_id}
         # (num_rows, length) to (batch_size, num_choices, length)
         return {

@@ -30,22 +30,25 @@ def original_offsets(texts, begins, ends, lowercase=True, strip_accents=None):
     sizes = tf.cast(tf.strings.length(texts), tf.int64)
     # The bytes of all texts in a row, so that one search serves them all.
     first_byte = tf.cumsum(sizes, exclusive=True)
-    character_starts = starts.flat_values + tf.gather(first_byte, starts.value_rowids())
+    text = codes.value_rowids()
+    character_starts = starts.flat_values + tf.gather(first_byte, text)
     num_bytes = tf.reduce_sum(sizes, keepdims=True)
     character_ends = tf.concat([character_starts, num_bytes], 0)[1:]
     lengths = _normalized_lengths(codes.flat_values, lowercase, strip_accents)
-    character_ends = _with_marks(codes, lengths, character_ends)
+    first = tf.gather(codes.row_splits, text)
+    character_ends = _with_marks(codes.flat_values, lengths, character_ends, first)
     # Normalized bytes up to the end of each character, those of all texts in a row.
     total = tf.cumsum(lengths)
     row_ends = tf.gather(tf.concat([[0], total], 0), codes.row_splits)
-    row_begin = tf.gather(row_ends, begins.value_rowids())
+    piece_text = begins.value_rowids()
+    row_begin = tf.gather(row_ends, piece_text)
 
     def character_of(offsets):
         return tf.searchsorted(total, offsets + row_begin, side="right")
 
     begin = tf.cast(begins.flat_values, tf.int64)
     last = tf.cast(ends.flat_values, tf.int64) - 1
-    shift = tf.gather(first_byte, begins.value_rowids())
+    shift = tf.gather(first_byte, piece_text)
     original_begin = tf.gather(character_starts, character_of(begin)) - shift
     original_end = tf.gather(character_ends, character_of(last)) - shift
     return (
@@ -62,18 +65,23 @@ def _normalized_lengths(codes, lowercase, strip_accents):
     return tf.cast(tf.gather(tf.strings.length(normalized), index), tf.int64)
 
 
-def _with_marks(codes, lengths, ends):
-    """Ends of characters, moved behind the dropped marks that follow each."""
+def _with_marks(codes, lengths, ends, first):
+    """Ends of characters, moved behind the dropped marks that follow each.
+
+    Args:
+        codes, lengths, ends: `(num_characters,)`, those of all texts.
+        first: int64 `(num_characters,)`. The first character of the text of each.
+
+    Returns:
+        int64 `(num_characters,)`.
+    """
     borders = sorted(
         border
         for first, last in code_points(NONSPACING_MARK)
         for border in (first, last + 1)
     )
-    place = tf.searchsorted(
-        tf.constant(borders, tf.int32), codes.flat_values, side="right"
-    )
+    place = tf.searchsorted(tf.constant(borders, tf.int32), codes, side="right")
     is_mark = (place % 2 == 1) & (lengths == 0)
-    first = tf.gather(codes.row_splits, codes.value_rowids())
     is_first = tf.range(tf.size(lengths, tf.int64)) == first
     # A character and the marks behind it; or the marks that a text begins with.
     run = tf.cumsum(tf.cast(is_first | ~is_mark, tf.int64)) - 1

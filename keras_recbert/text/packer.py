@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from keras_recbert.core.checks import check_integer
 from keras_recbert.core.registry import Registry
+from keras_recbert.text.segments import join_segments
 from keras_recbert.text.string_lists import to_string_lists
 from keras_recbert.text.string_tensor import to_string_tensor
 from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
@@ -136,6 +137,23 @@ class Packer(keras.layers.Layer):
             "padding_mask": dense(tf.ones_like(token_ids), 0),
             **{name: dense(*feature) for name, feature in others.items()},
         }
+
+    def joined(self, segments, **features):
+        """What `pack` returns, of rows `[CLS] segment [SEP]`.
+
+        Args:
+            segments: list of `Segment`, whose rows fit.
+            **features: as for `join_segments`.
+        """
+        token = self.tokenizer
+        return join_segments(
+            segments,
+            token.cls_id,
+            token.sep_id,
+            token.pad_id,
+            self.sequence_length,
+            features,
+        )
 
     def call(self, x):
         columns = self.columns(x)

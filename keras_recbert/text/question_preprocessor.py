@@ -4,10 +4,10 @@ import types
 
 import keras
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from keras_recbert.core.checks import check_positive
 from keras_recbert.text.packer import Packer, register_packer
+from keras_recbert.text.segments import Segment
 from keras_recbert.text.text_preprocessor import MAX_WORDS
 from keras_recbert.text.windows import Windows
 
@@ -87,43 +87,24 @@ class QuestionPreprocessor(Packer):
         self.max_question_length = max_question_length
 
     def pack(self, questions, contexts):
-        questions = self.tokenizer(questions, MAX_WORDS)
         longest = min(self.max_question_length, (self.limit - 3) // 2)
-        questions = questions[:, :longest]
+        questions = Segment.of(self.tokenizer(questions, MAX_WORDS), longest)
         contexts, context = tf.unique(contexts)
         ids, begins, ends = self.tokenizer.tokenize_with_offsets(contexts, MAX_WORDS)
         lengths = tf.cast(ids.row_lengths(), tf.int32)
-        question_lengths = tf.cast(questions.row_lengths(), tf.int32)
         windows = Windows(
-            tf.gather(lengths, context), self.limit - 3 - question_lengths, self.stride
+            tf.gather(lengths, context), self.limit - 3 - questions.lengths, self.stride
         )
         rows = windows.example
         first = tf.gather(tf.cast(ids.row_starts(), tf.int32), context)
         starts = tf.gather(first, rows) + windows.begin
         tokens = tf.ragged.range(starts, starts + windows.length)
-        question = tf.gather(questions, rows)
-        none = question.with_flat_values(tf.zeros_like(question.flat_values))
-
-        def of_window(values):
-            return tokens.with_flat_values(
-                tf.gather(values.flat_values, tokens.flat_values)
-            )
-
-        def feature(values, fill):
-            """Values of the windows, and `fill` on the tokens around them."""
-            return tf_text.combine_segments([none + fill, values], fill, fill)[0]
-
-        token_ids, segment_ids = tf_text.combine_segments(
-            [question, of_window(ids)], self.tokenizer.cls_id, self.tokenizer.sep_id
-        )
+        window = Segment(ids.flat_values, starts, windows.length)
         most_context = tokens.with_flat_values(windows.most_context(tokens))
-        return {
-            **self.padded(
-                token_ids,
-                segment_ids,
-                begins=(feature(of_window(begins), -1), -1),
-                ends=(feature(of_window(ends), -1), -1),
-                most_context=(feature(most_context, 0), 0),
-            ),
-            "example": rows,
-        }
+        packed = self.joined(
+            [questions.gather(rows), window],
+            begins=(window._replace(values=begins.flat_values), -1),
+            ends=(window._replace(values=ends.flat_values), -1),
+            most_context=(Segment.of(most_context), 0),
+        )
+        return {**packed, "example": rows}

@@ -2,9 +2,9 @@
 
 import keras
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from keras_recbert.text.packer import Packer, register_packer
+from keras_recbert.text.segments import Segment
 
 TRUNCATIONS = ("longest_first", "round_robin", "waterfall", "only_first", "only_second")
 # A text is tokenized to this word, or to the limit of tokens if that is larger: what
@@ -98,33 +98,35 @@ class TextPreprocessor(Packer):
 
     def pack(self, *batches):
         max_words = max(self.limit, MAX_WORDS)
-        segments = [self.tokenizer(batch, max_words) for batch in batches]
-        return self.padded(*self.combined(segments, batches))
+        segments = [Segment.of(self.tokenizer(text, max_words)) for text in batches]
+        return self.joined(self.truncated(segments, batches))
 
-    def combined(self, segments, batches):
-        """Rows of tokenized texts or pairs, as long as they may be.
+    def truncated(self, segments, batches):
+        """Tokenized texts or pairs, as long as their rows have room for.
 
         Args:
-            segments: list of one or two ragged int32 `(num_rows, None)`.
+            segments: list of one or two `Segment`.
             batches: sequence of as many string tensors `(num_rows,)`: their texts.
 
         Returns:
-            Tuple of ragged int32 `(num_rows, None)`: token ids and segment ids.
+            list of `Segment`.
         """
-        segments = self._truncate(segments, self.limit - 1 - len(segments), batches)
-        return tf_text.combine_segments(
-            segments, self.tokenizer.cls_id, self.tokenizer.sep_id
-        )
+        budget = self.limit - 1 - len(segments)
+        lengths = [segment.lengths for segment in segments]
+        return [
+            segment._replace(lengths=length)
+            for segment, length in zip(
+                segments, self._truncated(lengths, budget, batches), strict=True
+            )
+        ]
 
-    def _truncate(self, segments, budget, batches):
-        """Shortens each row's segments so that together they have `budget` tokens."""
-        if len(segments) == 1:
-            return [_first(segments[0], budget)]
-        first, second = segments
+    def _truncated(self, lengths, budget, batches):
+        """Shortens the lengths of each row's segments to `budget` tokens together."""
+        if len(lengths) == 1:
+            return [tf.minimum(lengths[0], budget)]
         # In closed form: TF Text's ShrinkLongestTrimmer takes one loop step for each
         # token dropped, and settles ties otherwise.
-        first_length = tf.cast(first.row_lengths(), tf.int32)
-        second_length = tf.cast(second.row_lengths(), tf.int32)
+        first_length, second_length = lengths
         half = budget // 2
         if self.truncation == "longest_first":
             is_longer = tf.where(
@@ -145,7 +147,7 @@ class TextPreprocessor(Packer):
         keep_second = tf.minimum(budget - keep_first, second_length)
         if self.truncation == "only_second":
             self._check_room(budget - first_length, second_length, "first")
-        return [_first(first, keep_first), _first(second, keep_second)]
+        return [keep_first, keep_second]
 
     def _check_room(self, room, length, other):
         tf.debugging.assert_equal(
@@ -155,8 +157,3 @@ class TextPreprocessor(Packer):
             f"the row of {self.limit} tokens. "
             'Use truncation="longest_first" or a longer sequence_length.',
         )
-
-
-def _first(segment, length):
-    """Keeps the first `length` (int or int32 `(batch_size,)`) items of every row."""
-    return tf_text.WaterfallTrimmer(length).trim([segment])[0]

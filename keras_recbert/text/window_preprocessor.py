@@ -2,10 +2,10 @@
 
 import keras
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from keras_recbert.core.checks import check_positive
 from keras_recbert.text.packer import Packer, register_packer
+from keras_recbert.text.segments import Segment
 from keras_recbert.text.text_preprocessor import MAX_WORDS
 from keras_recbert.text.windows import Windows
 
@@ -90,26 +90,21 @@ class WindowPreprocessor(Packer):
 
     def pack(self, *batches):
         max_words = max(self.limit, MAX_WORDS)
-        *first, text = (self.tokenizer(batch, max_words) for batch in batches)
-        lengths = tf.cast(text.row_lengths(), tf.int32)
+        *first, text = (Segment.of(self.tokenizer(one, max_words)) for one in batches)
+        lengths = text.lengths
         room = tf.fill(tf.shape(lengths), self.limit - 1 - len(batches))
         if first:
-            first, room = _shortened(first[0], lengths, room)
+            # The first text keeps half of the row at least, the second one token.
+            most = tf.maximum(room // 2, room - lengths)
+            first = first[0]._replace(lengths=tf.minimum(first[0].lengths, most))
+            room = tf.maximum(room - first.lengths, 1)
         stride = self.stride or tf.maximum(1, 3 * room // 4)
         windows = Windows(lengths, room, stride)
-        starts = tf.cast(text.row_starts(), tf.int32)
-        starts = tf.gather(starts, windows.example) + windows.begin
-        places = tf.ragged.range(starts, starts + windows.length)
-        segments = [
-            places.with_flat_values(tf.gather(text.flat_values, places.flat_values))
-        ]
+        starts = tf.gather(text.starts, windows.example) + windows.begin
+        segments = [Segment(text.values, starts, windows.length)]
         if len(batches) == 2:
-            segments.insert(0, tf.gather(first, windows.example))
-        packed = self.padded(
-            *tf_text.combine_segments(
-                segments, self.tokenizer.cls_id, self.tokenizer.sep_id
-            )
-        )
+            segments.insert(0, first.gather(windows.example))
+        packed = self.joined(segments)
         padding = {"token_ids": self.tokenizer.pad_id}
         # (num_rows, length) to (batch_size, num_windows, length)
         return {
@@ -118,21 +113,3 @@ class WindowPreprocessor(Packer):
             ).to_tensor(padding.get(name, 0))
             for name, rows in packed.items()
         }
-
-
-def _shortened(first, lengths, budget):
-    """The first texts of pairs, and how many word pieces a window of the second has.
-
-    Args:
-        first: ragged int32 `(batch_size, None)`.
-        lengths: int32 `(batch_size,)`. Word pieces of the second texts.
-        budget: int32 `(batch_size,)`. Word pieces of a row.
-
-    Returns:
-        Tuple of ragged int32 `(batch_size, None)` and int32 `(batch_size,)`, 1 at
-        least.
-    """
-    most = tf.maximum(budget // 2, budget - lengths)
-    first = tf_text.WaterfallTrimmer(most).trim([first])[0]
-    taken = tf.cast(first.row_lengths(), tf.int32)
-    return first, tf.maximum(budget - taken, 1)

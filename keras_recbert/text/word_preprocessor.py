@@ -4,11 +4,11 @@ import types
 
 import keras
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from keras_recbert.core.checks import check_positive
 from keras_recbert.text.offsets import original_offsets
 from keras_recbert.text.packer import Packer, register_packer
+from keras_recbert.text.segments import Segment
 from keras_recbert.text.split_words import split_words_with_offsets
 from keras_recbert.text.string_tensor import to_string_tensor
 from keras_recbert.text.text_preprocessor import MAX_WORDS
@@ -100,17 +100,13 @@ class WordPreprocessor(Packer):
         rows = windows.example
         starts = tf.gather(splits, rows) + windows.begin
         tokens = tf.ragged.range(starts, starts + windows.length)
-        of_window = tokens.with_flat_values(tf.gather(ids, tokens.flat_values))
         counts = windows.most_context(tokens) == 1
         first_of = tf.where(counts, tf.gather(first_of, tokens.flat_values), -1)
-        token_ids, segment_ids = tf_text.combine_segments(
-            [of_window], self.tokenizer.cls_id, self.tokenizer.sep_id
+        packed = self.joined(
+            [Segment(ids, starts, windows.length)],
+            word=(Segment.of(tokens.with_flat_values(first_of)), -1),
         )
-        number, _ = tf_text.combine_segments(
-            [tokens.with_flat_values(first_of)], -1, -1
-        )
-        padded = self.padded(token_ids, segment_ids, word=(number, -1))
-        return {**padded, "example": rows}
+        return {**packed, "example": rows}
 
     def _pieces(self, words):
         """Ids of each word, `(num_words, None)`, one at least."""

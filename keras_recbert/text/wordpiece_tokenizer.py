@@ -141,13 +141,10 @@ class WordPieceTokenizer(keras.layers.Layer):
         sizes = tf.gather(tf.cast(sizes, piece_ends.dtype), word)
         last = tf.where(sizes < 0, piece_ends.flat_values, sizes)
         shift = tf.cast(tf.gather(begins.flat_values, word), last.dtype)
-        ends = piece_ends.with_flat_values(last + shift).merge_dims(-2, -1)
-        begins = piece_begins.with_flat_values(piece_begins.flat_values + shift)
-        begins = begins.merge_dims(-2, -1)
-        return (
-            ids.merge_dims(-2, -1),
-            *original_offsets(texts, begins, ends, *folding),
-        )
+        ids = ids.merge_dims(-2, -1)
+        begins = ids.with_flat_values(piece_begins.flat_values + shift)
+        ends = ids.with_flat_values(last + shift)
+        return ids, *original_offsets(texts, begins, ends, *folding)
 
     def detokenize(self, token_ids):
         """Joins word pieces to text: words with one space between them.
