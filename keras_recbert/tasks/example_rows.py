@@ -180,6 +180,7 @@ class ExampleRows:
             the targets if there are any.
         """
 
+        @tf.autograph.experimental.do_not_convert  # which takes longer than the trace
         def batch(indices):
             features, targets = self.gather(indices)
             features = to_padded_length(features, self._preprocessor)

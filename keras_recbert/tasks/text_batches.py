@@ -144,10 +144,12 @@ def bucketed_batches(
     num_rows, rows_per_example = len(buckets), rows.rows_per_example
     del parts, targets
 
+    @tf.autograph.experimental.do_not_convert  # which takes longer than the trace
     def by_length(order):
         order = tf.gather(order, tf.argsort(tf.gather(buckets, order), stable=True))
         return tf.data.Dataset.from_tensor_slices(order).batch(batch_size)
 
+    @tf.autograph.experimental.do_not_convert
     def batch(indices):
         features, targets = rows.gather(indices)
         length = preprocessor.sequence_length
@@ -190,6 +192,7 @@ def packed_dataset(preprocessor, dataset, batch_size, row_targets=None):
             else dataset.batch(batch_size)
         )
 
+    @tf.autograph.experimental.do_not_convert
     def pack_element(*element):
         x, targets = split_element(*element)
         # Such as tags of words, one a word.
