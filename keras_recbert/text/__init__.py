@@ -8,8 +8,11 @@ require_tensorflow()
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "choice_preprocessor": ["ChoicePreprocessor"],
         "packer": ["Packer", "register_packer"],
         "packers": ["get_packer", "list_packers"],
+        "question_preprocessor": ["QuestionPreprocessor"],
+        "segments": ["Segment"],
         "text_preprocessor": ["TextPreprocessor"],
         "window_preprocessor": ["WindowPreprocessor"],
         "word_preprocessor": ["WordPreprocessor"],

@@ -114,30 +114,6 @@ class Packer(keras.layers.Layer):
         """
         raise NotImplementedError
 
-    def padded(self, token_ids, segment_ids, **others):
-        """What `pack` returns, of rows of any length.
-
-        Args:
-            token_ids, segment_ids: ragged int32 `(num_rows, None)`, special tokens
-                included.
-            **others: other features of tokens: tuples of a ragged tensor like these
-                and what it is padded with.
-        """
-
-        def dense(ids, padding):
-            if self.sequence_length is not None:
-                return ids.to_tensor(padding, shape=(None, self.sequence_length))
-            # A batch of no texts gets rows of length 1: an encoder pools a first token.
-            no_texts = tf.cast(ids.nrows() == 0, tf.int32)
-            return tf.pad(ids.to_tensor(padding), [[0, 0], [0, no_texts]])
-
-        return {
-            "token_ids": dense(token_ids, self.tokenizer.pad_id),
-            "segment_ids": dense(segment_ids, 0),
-            "padding_mask": dense(tf.ones_like(token_ids), 0),
-            **{name: dense(*feature) for name, feature in others.items()},
-        }
-
     def joined(self, segments, **features):
         """What `pack` returns, of rows `[CLS] segment [SEP]`.
 
