@@ -1,5 +1,6 @@
 """The encoder of a card: its arguments, and its start from a checkpoint."""
 
+from keras_recbert.core.checks import check_positive
 from keras_recbert.core.names import check_arguments
 
 
@@ -80,7 +81,6 @@ def complete_arguments(card, overrides, checkpoint):
     arguments = {**sizes, "name": card.name, **overrides}
     if checkpoint is not None:
         from keras_recbert.convert.warm_start import check_sizes
-        from keras_recbert.core.checks import check_positive
 
         # What neither the card nor the caller names is the checkpoint's.
         arguments = {**_open_sizes(checkpoint), **arguments}

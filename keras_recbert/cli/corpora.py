@@ -7,6 +7,7 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from keras_recbert.config import PrepareConfig
+from keras_recbert.core.folders import check_file
 from keras_recbert.core.lines import MAX_LINE_BYTES
 
 
@@ -55,7 +56,6 @@ def vocabulary(
         lowercase: Lower-case the text and strip accents.
         max_line_bytes: The most that is read of a line; longer ones are counted.
     """
-    from keras_recbert.core.folders import check_file
     from keras_recbert.text.vocabulary import (
         learn_vocabulary_from_files,
         save_vocabulary,

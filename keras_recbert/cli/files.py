@@ -5,6 +5,7 @@ from typing import Literal
 from tyro.conf import Positional
 
 import keras_recbert
+from keras_recbert.core.folders import check_folder
 
 
 def export(
@@ -73,7 +74,6 @@ def convert(
     from keras_recbert.convert.open_checkpoint import is_preset
     from keras_recbert.convert.preset import read_preset
     from keras_recbert.convert.preset_files import FILES as PRESET_FILES
-    from keras_recbert.core.folders import check_folder
 
     files = {"preset": PRESET_FILES, "huggingface": HUGGINGFACE_FILES}[to]
     check_folder(output, files, overwrite)

@@ -4,6 +4,8 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
+from keras_recbert.core.folders import check_file, new_file
+
 
 def glue(
     runs: Annotated[Positional[list[str]], arg(metavar="RUNS [RUNS ...]")],
@@ -19,7 +21,6 @@ def glue(
             results.json.
         output: A Markdown file to write the tables into, too.
     """
-    from keras_recbert.core.folders import check_file, new_file
     from keras_recbert.train.glue_average import make_glue_table, read_runs
 
     if not runs:

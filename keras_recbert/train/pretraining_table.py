@@ -11,6 +11,7 @@ import numpy as np
 from keras_recbert.config import PretrainingConfig, read_recipe
 from keras_recbert.core.extras import check_installed
 from keras_recbert.core.folders import check_place, locked_folder, new_file
+from keras_recbert.core.json_files import write_json
 from keras_recbert.train.pretraining_curves import (
     save_pretraining_curves,
     training_seconds,
@@ -143,7 +144,6 @@ def _score(run, test):
     """Scores a finished run on whole corpora and keeps what it scored."""
     import keras
 
-    from keras_recbert.core.json_files import write_json
     from keras_recbert.train.pretraining_scores import score_pretrained
 
     scores = score_pretrained(run / "model.keras", test)
