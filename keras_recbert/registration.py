@@ -17,6 +17,7 @@ CLASSES = {
     "heads.token_loss": ("TokenLoss",),
     "layers.add_norm": ("AddNorm",),
     "layers.bert_embeddings": ("BertEmbeddings",),
+    "layers.bi_attentive_student": ("BiAttentiveStudent",),
     "layers.bidirectional_lstm": ("BidirectionalLSTM",),
     "layers.blstm_block": ("BLSTMBlock",),
     "layers.concatenate_sentence": ("ConcatenateSentence",),

@@ -68,6 +68,19 @@ def blstm(block):
     return weights
 
 
+def bi_attentive_student(layer):
+    return {
+        "kernel": _array(layer.projection.kernel),
+        "bias": _array(layer.projection.bias),
+        "first_scores": _array(layer.first_scores),
+        "second_scores": _array(layer.second_scores),
+        **{
+            name: bidirectional_lstm(getattr(layer, name))
+            for name in ("reader", "first_reader", "second_reader")
+        },
+    }
+
+
 def block_frame(block):
     """Attention and the two LayerNorms, which all blocks with attention share."""
     return {

@@ -10,6 +10,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "add_norm": ["AddNorm"],
         "bert_embeddings": ["BertEmbeddings"],
+        "bi_attentive_student": ["BiAttentiveStudent"],
         "bidirectional_lstm": ["BidirectionalLSTM"],
         "blstm_block": ["BLSTMBlock"],
         "concatenate_sentence": ["ConcatenateSentence"],

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_recbert.layers.checked_layer import CheckedLayer
+from keras_recbert.ops.implementation import at_least_float32
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
@@ -29,8 +30,9 @@ class MeanPooling(CheckedLayer):
         mask = self.agreed_mask(inputs, padding_mask, mask)
         if mask is None:
             mask = ops.ones(ops.shape(inputs)[:2])
-        mask = ops.cast(mask, "float32")[:, :, None]
-        total = ops.sum(ops.cast(inputs, "float32") * mask, axis=1)
+        dtype = at_least_float32(inputs.dtype)
+        mask = ops.cast(mask, dtype)[:, :, None]
+        total = ops.sum(ops.cast(inputs, dtype) * mask, axis=1)
         mean = total / ops.maximum(ops.sum(mask, axis=1), 1.0)
         return ops.cast(mean, self.compute_dtype)
 

@@ -16,6 +16,9 @@ TOKENS = {
     "segment_ids": RNG.integers(0, 3, (3, 7)).astype("int32"),
 }
 
+# Second texts of 4, 2 and no tokens.
+SECOND = ((np.arange(7) >= [[3], [2], [7]]) & (PADDING_MASK == 1)).astype("int32")
+
 # What is added is whole numbers, which the contract passes in other types too.
 SUM = {"x": HIDDEN, "update": RNG.integers(0, 5, HIDDEN.shape).astype("float32")}
 
@@ -43,6 +46,12 @@ CASES = [
     ),
     ("BidirectionalLSTM", {"units": 5}, SEQUENCE, (3, 7, 10)),
     ("BidirectionalLSTM", {"units": 5}, {"inputs": HIDDEN}, (3, 7, 10)),
+    (
+        "BiAttentiveStudent",
+        {"recurrent_dim": 3, "projection_dim": 4},
+        {**SEQUENCE, "segment_ids": SECOND},
+        (3, 36),
+    ),
     ("BLSTMBlock", {"recurrent_dim": 5, "dropout": 0.3}, SEQUENCE),
     (
         "ConcatenateSentence",
