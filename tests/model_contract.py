@@ -49,7 +49,7 @@ def _check_structure(encoder, batch, outputs):
     assert ("encoder_outputs" in outputs) is not siamese
     assert len(outputs) == 3 - siamese
     layers = outputs.get("encoder_outputs", [outputs["sequence_output"]])
-    assert siamese or len(layers) == encoder.get_config()["num_layers"]
+    assert siamese or len(layers) == len(encoder.blocks)
     for layer in layers:
         assert layer.shape == (rows, length, width)
     for output in tf.nest.flatten(outputs):

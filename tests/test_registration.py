@@ -135,6 +135,7 @@ NOT_IN_FILES = {"LoraAdapters", "PoolToken"}
 
 def models(batch):
     """Models that together have an object of every class in their files."""
+    yield build_shrunk("bi_attentive_student")
     for name in ("swish_tiny", "trans_blstm_tiny", "trans_blstm_1_base", "blstm_base"):
         yield build_shrunk(name)
     yield tiny_model(task="multilabel_classifier", label_names=["good", "long"])

@@ -27,11 +27,7 @@ def build_encoder(card, overrides, checkpoint=None):
 
 def encoder_class(name):
     """The class of encoder of a name."""
-    from keras_recbert.models import (  # noqa: F401  register their classes
-        recbert_encoder,
-        word_blstm_encoder,
-    )
-    from keras_recbert.models.encoder import get_encoder
+    from keras_recbert.models.encoders import get_encoder
 
     return get_encoder(name)
 

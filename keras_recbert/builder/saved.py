@@ -91,11 +91,7 @@ def _trained(model):
 
 def _classes():
     """The classes a preset may name."""
-    from keras_recbert.models import (  # noqa: F401  register their classes
-        recbert_encoder,
-        word_blstm_encoder,
-    )
-    from keras_recbert.models.encoder import get_encoder, list_encoders
+    from keras_recbert.models.encoders import get_encoder, list_encoders
     from keras_recbert.tasks.text_classifier import TextClassifier
     from keras_recbert.tasks.text_model import TextModel
     from keras_recbert.tasks.text_regressor import TextRegressor

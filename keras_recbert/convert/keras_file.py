@@ -24,6 +24,7 @@ SIZES = (
     "num_heads",
     "intermediate_dim",
     "recurrent_dim",
+    "projection_dim",
     "vocabulary_size",
     "max_sequence_length",
     "num_segments",
@@ -33,7 +34,7 @@ SIZES = (
     "pooled_dim",
 )
 # Encoders without a table of positions: the length of a row is no size of a weight.
-WITHOUT_POSITIONS = ("WordBiLSTMEncoder",)
+WITHOUT_POSITIONS = ("BiAttentiveEncoder", "WordBiLSTMEncoder")
 # What `zipfile` raises for archives that somebody or something has changed.
 DAMAGE = (
     zipfile.BadZipFile,

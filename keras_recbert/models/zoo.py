@@ -7,6 +7,7 @@ TURC = "Turc et al. 2019, Well-Read Students Learn Better (arXiv:1908.08962)"
 WANG = "Wang et al. 2020, MiniLM (arXiv:2002.10957)"
 LEI = "Lei et al. 2022, Simple Recurrence Improves Masked LMs (arXiv:2205.11588)"
 TANG = "Tang et al. 2019, Distilling Task-Specific Knowledge (arXiv:1903.12136)"
+LIU = "Liu et al. 2019, MKD (arXiv:1911.03588)"
 HUANG = "Huang et al. 2020, TRANS-BLSTM (arXiv:2003.07000)"
 
 SHAPES = {
@@ -292,3 +293,29 @@ for _name, _parameters, _targets, _note, _sizes in (
             encoder="WordBiLSTMEncoder",
         )
     )
+
+# The recurrent student of a BERT; scores are those of a distilled one -----------------
+register(
+    ModelCard(
+        name="bi_attentive_student",
+        sizes={"recurrent_dim": 256, "projection_dim": 300, "pooled_dim": 512},
+        paper=LIU,
+        table="section 3 and table 1; Liu 2020, section 4.1.2 and table 4.1",
+        num_parameters=19_306_164,
+        targets={
+            SST2_TEST: 91.0,
+            MNLI_TEST: 78.6,
+            "QQP test F1": 70.7,
+            "QQP test accuracy": 88.6,
+            "QNLI test accuracy": 85.4,
+            "RTE test accuracy": 67.3,
+            "STS-B test Pearson correlation": 80.9,
+            "STS-B test Spearman correlation": 80.9,
+            "MRPC test F1": 85.4,
+            "MRPC test accuracy": 79.7,
+        },
+        note="10.15M without word vectors, 10.2M in the paper, which does not say how "
+        "wide these and the ReLU layer are",
+        encoder="BiAttentiveEncoder",
+    )
+)

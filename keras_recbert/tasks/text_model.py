@@ -5,8 +5,7 @@ import keras
 from keras_recbert.heads import Head
 from keras_recbert.heads.named_heads import NamedHeads, as_head
 from keras_recbert.heads.reading import READING_ARGUMENTS, reading_arguments
-from keras_recbert.models import recbert_encoder as _  # noqa: F401  registers its class
-from keras_recbert.models import word_blstm_encoder as _words  # noqa: F401
+from keras_recbert.models import encoders as _  # noqa: F401  registers their classes
 from keras_recbert.models.encoder import Encoder
 from keras_recbert.models.encoder_outputs import EncoderOutputs, unread_layers
 from keras_recbert.ops.implementation import portable_graphs

@@ -41,6 +41,7 @@ def test_every_name_of_the_papers_is_there_in_order():
         "word_blstm",
         "word_blstm_300",
         "word_blstm_siamese",
+        "bi_attentive_student",
     ]
     assert [name for name in ALL if name in names] == names
 
@@ -68,9 +69,9 @@ def test_card_says_where_its_sizes_and_scores_come_from(name):
     assert re.search(r"\(arXiv:\d{4}\.\d{5}\)$", card.paper)
     assert re.search("table|section|miniature", card.table)
     assert isinstance(card.num_parameters, int)
-    width = "recurrent_dim" if card.encoder == "WordBiLSTMEncoder" else "hidden_dim"
-    assert {"num_layers", width} <= set(card.sizes)
-    assert ("block" in card.sizes) is (card.encoder == "RecBertEncoder")
+    is_bert = card.encoder == "RecBertEncoder"
+    assert {"hidden_dim" if is_bert else "recurrent_dim"} <= set(card.sizes)
+    assert ({"block", "num_layers"} <= set(card.sizes)) is is_bert
     for score_name, score in card.targets.items():
         assert re.search("validation|test", score_name), score_name
         assert 40 < score < 100
@@ -95,6 +96,7 @@ def test_published_scores_of_some_cards():
     assert targets["blstm_base"]["SQuAD 1.1 validation F1"] == 83.43
     assert targets["word_blstm"]["SST-2 test accuracy"] == 86.7
     assert targets["word_blstm_siamese"]["MRPC test F1"] == 80.9
+    assert targets["bi_attentive_student"]["RTE test accuracy"] == 67.3
     assert targets["bert_large_48"]["SQuAD 1.1 validation F1"] == 92.32
 
 
