@@ -15,6 +15,7 @@ from harness import (
     largest_difference,
     ragged_mask,
     randomize,
+    set_seed,
 )
 
 # Layers whose outputs are logits: float32 in every precision.
@@ -42,7 +43,7 @@ def run_layer_contract(cls, config, inputs, tmp_path, output_shape=None):
         tmp_path: pathlib.Path. Where a model may be saved.
         output_shape: tuple. Shape of the output; default: shape of the first input.
     """
-    keras.utils.set_random_seed(0)
+    set_seed(0)
     layer = cls(**config)
     first, *others = inputs.values()
     expected = layer(*inputs.values())

@@ -1,8 +1,7 @@
 """Small models of which a part trains, and what moved in them."""
 
-import keras
 import numpy as np
-from harness import SHRUNK
+from harness import SHRUNK, set_seed
 from toy_texts import VOCABULARY, reviews
 
 import keras_recbert
@@ -24,7 +23,7 @@ KINDS = {
 
 def small(name="bert_tiny", task="classifier", **overrides):
     """A model of two blocks (SwishRNN: three) that reads `VOCABULARY`."""
-    keras.utils.set_random_seed(0)
+    set_seed(0)
     return keras_recbert.build(
         name,
         task=task,

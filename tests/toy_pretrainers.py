@@ -1,9 +1,8 @@
 """Small pre-trainers and their examples."""
 
-import keras
 import numpy as np
 import tensorflow as tf
-from harness import SHRUNK, VOCABULARY_SIZE, randomize, token_batch
+from harness import SHRUNK, VOCABULARY_SIZE, randomize, set_seed, token_batch
 
 from keras_recbert.models.recbert_encoder import RecBertEncoder
 from keras_recbert.tasks.pretrainer import Pretrainer
@@ -26,7 +25,7 @@ ALL = [
 
 
 def make(entries, block="transformer", **sizes):
-    keras.utils.set_random_seed(0)
+    set_seed(0)
     sizes = {
         **SHRUNK[block],
         "num_layers": 3,

@@ -2,8 +2,8 @@
 
 import json
 
-import keras
 import numpy as np
+from harness import set_seed
 
 import keras_recbert
 from keras_recbert.data.prepare import prepare
@@ -59,7 +59,7 @@ def texts_with_choices(number=20, seed=0):
 
 def tiny_model(name="bert_tiny", task="classifier", seed=0, **overrides):
     """An untrained model of one layer that reads `VOCABULARY`."""
-    keras.utils.set_random_seed(seed)
+    set_seed(seed)
     arguments = {"vocabulary": VOCABULARY, **SIZES, **overrides}
     return keras_recbert.build(name, task=task, **arguments)
 

@@ -170,6 +170,9 @@ class FineTunedModel(keras.Model):
             self._use_recipe(steps and steps * (epochs - initial_epoch), learning_rate)
             if verbose:
                 self._print_recipe()
+        if not self.optimizer.built:  # else the first step would, and be traced twice
+            with self.distribute_strategy.scope():
+                self.optimizer.build(self.trainable_variables)
         with self._compiling(inputs, batch_size, epochs - initial_epoch, verbose):
             return super().fit(
                 inputs.x,

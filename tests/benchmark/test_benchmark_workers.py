@@ -178,6 +178,7 @@ def facts_of(*scripts_and_jobs):
     return facts
 
 
+@pytest.mark.slow  # three processes that load TensorFlow or Torch
 def test_bilstm_is_the_same_size_in_every_framework():
     pytest.importorskip("torch")
     ours, theirs, torchs = facts_of(

@@ -5,24 +5,13 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
-from harness import build_shrunk, shrunk_sizes, token_batch
+from harness import build_shrunk, first_alike, token_batch
 from model_contract import run_model_contract
 
 import keras_recbert
 
 NAMES = keras_recbert.list_models()
-
-
-def _architecture(name):
-    """What is left of a card's sizes once the shrunk ones replace them."""
-    card = keras_recbert.get_card(name)
-    sizes = {"encoder": card.encoder, **card.sizes, **shrunk_sizes(name)}
-    return str(sorted(sizes.items(), key=str))
-
-
-def _first(name):
-    """The first name that shrinks to the same encoder, such as `bert_tiny`."""
-    return next(one for one in NAMES if _architecture(one) == _architecture(name))
+FIRST = [name for name in NAMES if first_alike(name) == name]
 
 
 @functools.cache
@@ -34,15 +23,15 @@ def _shrunk_outputs(name):
 
 # Shrunk, `bert_large` is `bert_tiny`: the test below proves it, so that the contract
 # runs once for each architecture.
-@pytest.mark.parametrize("name", [name for name in NAMES if _first(name) == name])
+@pytest.mark.parametrize("name", FIRST)
 def test_encoder_keeps_the_contract(name, tmp_path):
     run_model_contract(name, tmp_path)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if _first(name) != name])
+@pytest.mark.parametrize("name", sorted({*NAMES} - {*FIRST}))
 def test_sizes_of_one_architecture_shrink_to_the_same_encoder(name):
     config, outputs = _shrunk_outputs(name)
-    first_config, first_outputs = _shrunk_outputs(_first(name))
+    first_config, first_outputs = _shrunk_outputs(first_alike(name))
     assert config == first_config
     for output, first_output in zip(outputs, first_outputs, strict=True):
         np.testing.assert_array_equal(output, first_output)

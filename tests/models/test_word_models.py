@@ -1,9 +1,9 @@
 """What a user types to build a model of words."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from harness import set_seed
 from toy_texts import DISLIKED, FILLERS, LIKED, VOCABULARY, reviews, tiny_model
 from word_vector_files import text, vectors_of, write
 
@@ -28,7 +28,7 @@ def table_of(model):
 
 def test_no_optional_argument(eager_steps):
     """From texts alone, at the default size; the default recipe learns."""
-    keras.utils.set_random_seed(0)
+    set_seed(0)
     texts, labels = reviews(10)
     model = keras_recbert.build("word_blstm", task="classifier", texts=texts)
     assert model.pooling == "first" and model.learning_rate == 1e-3

@@ -120,9 +120,13 @@ def test_ids_outside_the_vocabulary_are_an_error(written, bad):
 
 
 def test_only_ops_of_tensorflow_and_its_text_library(written):
+    for case in CASES:
+        assert foreign_ops(written(case).path) == []
+
+
+@SLOW  # a process that loads TensorFlow
+def test_ops_are_those_of_a_process_without_keras(written):
     paths = [written(case).path for case in CASES]
-    assert [foreign_ops(path) for path in paths] == [[]] * len(CASES)
-    # Once more by hand, with the list of ops that a process without Keras knows.
     script = """
 import pathlib, tensorflow as tf, tensorflow_text, sys
 from tensorflow.core.protobuf import saved_model_pb2
@@ -238,7 +242,9 @@ def left_to_xla(graph):
     ]
 
 
-@pytest.mark.parametrize("name", ["swish_tiny", "trans_blstm_tiny"])
+@pytest.mark.parametrize(
+    "name", ["swish_tiny", pytest.param("trans_blstm_tiny", marks=SLOW)]
+)
 def test_nothing_is_left_to_xla(name, tmp_path):
     """Though it runs compiled here, being wide enough: not every server has XLA."""
     wide = {"hidden_dim": MIN_XLA_WIDTH, "recurrent_dim": MIN_XLA_WIDTH}
@@ -323,6 +329,7 @@ def test_what_the_clean_process_says_when_it_fails(tmp_path, written):
         ask_in_clean_process(written("bert").path, {"text": ["a"]}, signature="other")
 
 
+@SLOW  # a process that loads TensorFlow
 def test_clean_process_reads_ids(written):
     it = written("bert")
     packed = it.model.preprocessor(TEXTS)

@@ -73,7 +73,22 @@ def test_fit_takes_every_form_that_keras_takes(eager_steps):
     assert model.fields == ("text", "text_pair")
 
 
-def test_the_first_labels_name_the_classes():
+def test_a_step_is_traced_once(monkeypatch):
+    """To trace it takes as long as many steps of a small model."""
+    traced, step = [], keras.Model.train_step
+
+    def spy(model, data):
+        traced.append(model)
+        return step(model, data)
+
+    monkeypatch.setattr(keras.Model, "train_step", spy)
+    model = tiny_model()
+    model.fit(TEXTS, LABELS, batch_size=8, epochs=2, **QUIET)
+    assert traced == [model]
+    assert int(model.optimizer.iterations) == 6
+
+
+def test_the_first_labels_name_the_classes(eager_steps):
     model = tiny_model(label_names=None)
     model.fit(TEXTS[:2], ["no", "yes"], **QUIET)
     assert model.label_names == ["no", "yes"]
@@ -239,7 +254,7 @@ def test_a_rate_cannot_beat_what_the_model_was_compiled_with():
         model.fit(TEXTS, LABELS, learning_rate=0.1)
 
 
-def test_a_file_holds_no_optimizer_of_the_recipe(tmp_path):
+def test_a_file_holds_no_optimizer_of_the_recipe(eager_steps, tmp_path):
     model = tiny_model()
     model.save(tmp_path / "new.keras")
     model.fit(TEXTS, LABELS, **QUIET)

@@ -217,6 +217,7 @@ def test_padding_changes_nothing():
         assert (keras.ops.max(other[:, :, logits.shape[2] :]) < -1e8).numpy()
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path, capsys):
     """A data set in SQuAD's form: train, files of answers, a served model."""
     from keras_recbert.cli import main
@@ -225,7 +226,7 @@ def test_the_command(tmp_path, capsys):
     run = tmp_path / "run"
     line = f"finetune --task squad1 --data-dir {tmp_path} --model bert_tiny"
     line += f" --output-dir {run} --vocabulary-size 60 --epochs 1"
-    line += " --overrides num_layers 1 hidden_dim 18 num_heads 2 decoder blstm"
+    line += " --overrides num_layers 1 hidden_dim 18 num_heads 2 num_best 3"
     main(line.split())
     results = json.loads((run / "results.json").read_text())
     assert (
@@ -238,10 +239,10 @@ def test_the_command(tmp_path, capsys):
     best = json.loads((run / "nbest.json").read_text())
     x, _ = quiz(16, 1)
     model = keras_recbert.load(run / "preset")
-    assert model.head.decoder == "blstm"
+    assert model.head.num_best == 3
     answers = model.predict(x, verbose=0)["answer"]
     for (id, text), answer in zip(predictions.items(), answers, strict=True):
-        assert best[id][0]["text"] == text == answer.decode()
+        assert best[id][0]["text"] == text == answer.decode() and len(best[id]) <= 3
     served = tf.saved_model.load(str(run / "savedmodel")).signatures["serving_default"]
     found = served(**{name: tf.constant(column) for name, column in x.items()})
     assert np.array_equal(found["answer"].numpy(), answers)

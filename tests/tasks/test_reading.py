@@ -13,6 +13,7 @@ from harness import (
     assert_close,
     assert_every_weight_learns,
     randomize,
+    set_seed,
     token_batch,
 )
 from toy_texts import reviews, tiny_model
@@ -39,7 +40,7 @@ def noted(sentence=None, tokens=None, concatenate=None):
 
 
 def make(block="transformer", **arguments):
-    keras.utils.set_random_seed(0)
+    set_seed(0)
     encoder = RecBertEncoder(
         block=block,
         **{

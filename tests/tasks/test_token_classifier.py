@@ -54,7 +54,7 @@ def learned():
     return model, x, y
 
 
-def test_a_frozen_encoder_under_a_blstm_decoder():
+def test_a_frozen_encoder_under_a_blstm_decoder(eager_steps):
     """Features of an encoder that is not trained (Devlin et al. 2018, section 5.4)."""
     x, y = tagged(12)
     arguments = {"decoder": "blstm", "decoder_units": 5, "freeze": "encoder"}
@@ -143,7 +143,15 @@ def test_loss_and_accuracy_are_those_of_first_word_pieces(learned):
     assert loss == pytest.approx(np.mean(means), abs=1e-4)
 
 
-def test_every_file_answers_the_same(learned, tmp_path):
+@pytest.fixture(scope="module")
+def served(learned, tmp_path_factory):
+    """Signatures of the model that learned."""
+    path = tmp_path_factory.mktemp("tagger") / "served"
+    learned[0].export_savedmodel(path)
+    return tf.saved_model.load(str(path)).signatures
+
+
+def test_every_file_answers_the_same(learned, served, tmp_path):
     model, x, _ = learned
     expected = model.predict(x, verbose=0)
     model.save(tmp_path / "model.keras")
@@ -157,8 +165,6 @@ def test_every_file_answers_the_same(learned, tmp_path):
             "decoder_units": 768,
         }
         assert_answers_equal(again.predict(x, verbose=0), expected)
-    model.export_savedmodel(tmp_path / "served")
-    served = tf.saved_model.load(str(tmp_path / "served")).signatures
     words = tf.ragged.constant(x).to_tensor("")
     assert_answers_equal(served["words"](words=words), expected)
     # Wider than the words: as a server pads.
@@ -166,12 +172,11 @@ def test_every_file_answers_the_same(learned, tmp_path):
     assert np.array_equal(wider["tags"][:, :-3].numpy(), expected["tags"])
 
 
-def test_raw_texts_are_answered_in_their_bytes(learned, tmp_path):
+def test_raw_texts_are_answered_in_their_bytes(learned, served):
     model, _, _ = learned
     texts = ["A  góod fine fílms. Dull 😀!", "", "\u200b", "warm " * 40]
-    model.export_savedmodel(tmp_path / "served")
-    serve = tf.saved_model.load(str(tmp_path / "served")).signatures["serving_default"]
-    found = {name: value.numpy() for name, value in serve(text=texts).items()}
+    found = served["serving_default"](text=texts)
+    found = {name: value.numpy() for name, value in found.items()}
     words = [[word for word in row if word] for row in found["words"]]
     assert [word.decode() for word in words[0]] == (
         ["A", "góod", "fine", "fílms", ".", "Dull", "😀", "!"]
@@ -211,7 +216,7 @@ def test_batches_of_words(learned):
     )
 
 
-def test_a_run_of_batches_trains():
+def test_a_run_of_batches_trains(eager_steps):
     x, y = tagged(12)
     model = model_of(max_sequence_length=12)
     ids = [[TAGS.index(tag) for tag in tags] for tags in y]
@@ -265,6 +270,7 @@ def test_plain_tags_have_no_entities():
         check(("f1",), model.head.get_config())
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path, capsys):
     """A data set in columns: train, files of predictions, a served model."""
     from keras_recbert.cli import main

@@ -1,7 +1,7 @@
 """A BiLSTM on words is trained on every task."""
 
-import keras
 import numpy as np
+from harness import set_seed
 from toy_questions import quiz
 from toy_texts import reviews
 
@@ -20,7 +20,7 @@ def words_of(examples):
 def trained(x, y, name="word_blstm", rate=0.1, **arguments):
     """A model after a few steps, which lowered its loss."""
     arguments = {"texts": words_of(x), "min_frequency": 1, **TINY, **arguments}
-    keras.utils.set_random_seed(0)
+    set_seed(0)
     model = keras_recbert.build(name, **arguments)
     history = model.fit(x, y, epochs=5, learning_rate=rate, verbose=0).history
     assert history["loss"][-1] < 0.9 * history["loss"][0]

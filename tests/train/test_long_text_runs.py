@@ -31,6 +31,7 @@ def rows(number, seed=0):
     ]
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path):
     train = write_rows(tmp_path / "train.csv", ("text", "label"), rows(40))
     test = write_rows(tmp_path / "test.csv", ("text", "label"), rows(9, seed=1))

@@ -37,6 +37,7 @@ def tables(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_command(tables, monkeypatch, capsys):
     monkeypatch.chdir(tables)
     assert main(COMMAND) == 0
