@@ -277,11 +277,9 @@ TWO_DEVICES = """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "arguments",
-    [{"lora_rank": 2, "layerwise_decay": 0.7}, {"freeze": 0, "layerwise_decay": 0.7}],
-)
-def test_two_devices_equal_one(request, arguments):
+def test_two_devices_equal_one(request):
+    """With `freeze`: tests/train/test_two_devices.py."""
+    arguments = {"lora_rank": 2, "layerwise_decay": 0.7}
     script = textwrap.dedent(TWO_DEVICES).format(
         tests=str(request.config.rootpath / "tests"), arguments=arguments
     )

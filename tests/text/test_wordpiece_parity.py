@@ -13,6 +13,7 @@ concerns letters that no published BERT vocabulary holds, so ids are equal there
 """
 
 import csv
+import functools
 import gzip
 import json
 import os
@@ -48,6 +49,16 @@ def real(request, data_dir):
     """Our tokenizer and the path of its vocabulary, for both published ones."""
     path = data_dir / "vocab" / f"bert-base-{request.param}-vocab.txt"
     return WordPieceTokenizer(path, lowercase=request.param == "uncased"), path
+
+
+def is_tried(point):
+    """Whether this code point is tried: one of 64 where all are of one kind.
+
+    Those are planes 3 to 16: ideographs, private use and nothing, apart from tags.
+    """
+    if point >= 0x30000 and not 0xE0000 <= point < 0xE1000:
+        return point % 64 == 0
+    return not 0xD800 <= point <= 0xDFFF
 
 
 def code_points(ranges):
@@ -103,6 +114,7 @@ def mismatches(tokenizer, ids_of, texts, batch_size=4096):
     return different
 
 
+@functools.cache
 def real_lines(root):
     """Distinct texts of the data folder, one a line, TSV cell or JSON string."""
     texts = []
@@ -164,7 +176,7 @@ def test_awkward_ids_equal_hugging_face(real):
 @pytest.mark.slow
 def test_ids_of_real_lines_equal_hugging_face(real, data_dir, capsys):
     tokenizer, path = real
-    texts = real_lines(data_dir)[:: 1 if tokenizer.lowercase else 4]
+    texts = real_lines(data_dir)[:: 2 if tokenizer.lowercase else 8]
     different = mismatches(tokenizer, reference(path, tokenizer.lowercase), texts)
     other_scripts = sum(any(ord(c) > 0x24F and c.isalpha() for c in t) for t in texts)
     with capsys.disabled():
@@ -178,12 +190,13 @@ def test_ids_of_real_lines_equal_hugging_face(real, data_dir, capsys):
 
 
 @pytest.mark.slow
-def test_ids_of_every_assigned_character_equal_hugging_face(real, capsys):
+def test_ids_of_every_character_in_use_equal_hugging_face(real, capsys):
+    """Of planes 0 and 1. No vocabulary has others; the next test splits them."""
     tokenizer, path = real
     ids_of = reference(path, tokenizer.lowercase)
-    unassigned = ("Cn", "Cs")
-    characters = [chr(c) for c in range(0x110000)]
-    characters = [c for c in characters if unicodedata.category(c) not in unassigned]
+    unused = ("Cn", "Cs", "Co")  # unassigned, surrogates, private use
+    characters = [chr(c) for c in range(0x20000)]
+    characters = [c for c in characters if unicodedata.category(c) not in unused]
     forms = ("{}", "a{}b", "A{}\u0301Σ")
     texts = [form.format(c) for form in forms for c in characters]
     different = mismatches(tokenizer, ids_of, texts)
@@ -197,20 +210,20 @@ def test_ids_of_every_assigned_character_equal_hugging_face(real, capsys):
     ("lowercase", "strip_accents"),
     [(True, None), (False, None), (True, False), (False, True)],
 )
-def test_words_of_every_code_point_equal_hugging_face(lowercase, strip_accents, capsys):
+def test_words_of_code_points_equal_hugging_face(lowercase, strip_accents, capsys):
     """Stricter than ids: words that both sides map to `[UNK]` are compared too."""
     theirs = reference_words(lowercase, strip_accents)
     known = set(code_points(NEWER_LETTERS_WITH_CASE)) if lowercase else set()
     if strip_accents or (strip_accents is None and lowercase):
         known |= set(code_points(NEWER_DECOMPOSITIONS))
-    points = [c for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]
+    points = [c for c in range(0x110000) if is_tried(c)]
     random.seed(0)
     # Strings of random characters, marks and spaces try their interplay and order.
     plain = [c for c in points if c < 0x20000 and c not in known]
     marks = [*range(0x300, 0x370), *range(0x591, 0x5C8), 0x3A3, 0x130, 0x20, 0x2E]
     fuzz = [
         "".join(chr(random.choice(random.choice((plain, marks)))) for _ in range(8))
-        for _ in range(100_000)
+        for _ in range(20_000)
     ]
     different = set()
     for form in ("{}", "a{}b"):

@@ -56,6 +56,7 @@ def weights_of(config):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("eager_steps")
 def test_a_run_goes_on_where_it_was_bit_for_bit(config, tmp_path, monkeypatch, capsys):
     """With accumulation, an average, AMSGrad, long examples and freezing."""
     config = dataclasses.replace(
@@ -214,6 +215,7 @@ def test_an_encoder_that_goes_on_keeps_its_positions(config, corpus, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("eager_steps")
 def test_validation_does_not_depend_on_the_size_of_batches(corpus):
     config = PretrainingConfig(
         model="bert_tiny",
