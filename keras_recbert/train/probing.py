@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 import keras_recbert
+from keras_recbert.config.probing import FREE
 from keras_recbert.core.extras import check_installed
 from keras_recbert.core.folders import check_place, locked_folder, new_file
 from keras_recbert.core.json_files import read_json, write_json
@@ -228,7 +229,11 @@ def _begin(held, config, encoder, checksum, tasks, folder):
             held = _other(folder, config, f"on other texts or labels of {name}")
     return {
         "kind": KIND,
-        "config": dataclasses.asdict(config),
+        "config": {
+            name: value
+            for name, value in dataclasses.asdict(config).items()
+            if name not in FREE  # such as where things are on this machine
+        },
         "encoder": encoder.name,
         "num_layers": len(encoder.blocks),
         "num_parameters": encoder.count_params(),
