@@ -11,12 +11,61 @@ import subprocess
 import sys
 import threading
 import time
+import types
+
+from keras_recbert.train import table_runs
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
-    ["keras_recbert.cli", "keras_recbert.train.fine_tuning", "tensorflow_text"]
+    [
+        "keras_recbert.cli",
+        "keras_recbert.train.fine_tuning",
+        "keras_recbert.train.pretraining_run",
+        "tensorflow_text",
+    ]
 )
 PATH = [*sys.path]  # without the folders that tests put there
+
+
+def fork(function, arguments, output, **environment):
+    """Starts a function as a process in this folder; what it returns is the status.
+
+    Args:
+        function: function of a module.
+        arguments: tuple.
+        output: path, or connection that can be written to.
+        **environment: variables that it has beside those of this process.
+
+    Returns:
+        `multiprocessing.Process`.
+    """
+    environment = {**os.environ, **environment}
+    arguments = (function, arguments, environment, PATH, os.getcwd(), output)
+    process = CONTEXT.Process(target=_begin, args=arguments, daemon=True)
+    process.start()
+    return process
+
+
+def _begin(function, arguments, environment, path, folder, output):
+    with output if hasattr(output, "fileno") else open(output, "ab") as written:
+        os.dup2(written.fileno(), 1)
+        os.dup2(written.fileno(), 2)
+    os.chdir(folder)
+    sys.path[:] = path
+    os.environ.clear()
+    os.environ.update(environment)  # not that of the first process that was forked
+    raise SystemExit(function(*arguments))
+
+
+def _recbert(argv, eagerly=False):
+    import keras
+
+    from keras_recbert.cli import main
+
+    if eagerly:
+        always = property(lambda model: True, lambda model, value: None)
+        keras.Model.run_eagerly = always
+    return main(argv)
 
 
 class Command:
@@ -24,9 +73,7 @@ class Command:
 
     def __init__(self, argv, environment):
         reader, writer = CONTEXT.Pipe(duplex=False)
-        arguments = (argv, {**os.environ, **environment}, PATH, writer)
-        self._process = CONTEXT.Process(target=_run, args=arguments, daemon=True)
-        self._process.start()
+        self._process = fork(_recbert, (argv,), writer, **environment)
         writer.close()
         self._output = os.fdopen(os.dup(reader.fileno()), errors="replace")
         reader.close()
@@ -54,16 +101,35 @@ class Command:
         return "".join(read), None
 
 
-def _run(argv, environment, path, writer):
-    os.dup2(writer.fileno(), 1)
-    os.dup2(writer.fileno(), 2)
-    writer.close()
-    sys.path[:] = path
-    os.environ.clear()
-    os.environ.update(environment)  # not that of the first process that was forked
-    from keras_recbert.cli import main
+class Popen:
+    """What tables use of `subprocess.Popen`. Models train op by op: few steps."""
 
-    raise SystemExit(main(argv))
+    def __init__(self, command, stdin, stdout, stderr, env):
+        argv = command[command.index("keras_recbert.cli") + 1 :]
+        self._process = fork(_recbert, (argv, True), stdout.name, **(env or {}))
+        self.terminate = self._process.terminate
+        self.kill = self._process.kill
+
+    @property
+    def returncode(self):
+        return self._process.exitcode
+
+    def poll(self):
+        return self._process.exitcode
+
+    def wait(self, timeout=None):
+        self._process.join(timeout)
+        if self._process.is_alive():
+            raise subprocess.TimeoutExpired("recbert", timeout)
+
+
+def fork_runs_of_tables(monkeypatch):
+    """Has `recbert table` fork the processes of its runs: they import nothing."""
+    names = ("DEVNULL", "STDOUT", "TimeoutExpired")
+    used = {name: getattr(subprocess, name) for name in names}
+    monkeypatch.setattr(
+        table_runs, "subprocess", types.SimpleNamespace(Popen=Popen, **used)
+    )
 
 
 def start(*argv, **environment):

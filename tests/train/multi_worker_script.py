@@ -1,16 +1,9 @@
-"""One process of a training on several devices. The tests start it.
-
-    python multi_worker_script.py JSON
-
-JSON has `strategy`, `folder` (results of this process) and `cases`, the keyword
-arguments of functions here by `run`.
-"""
+"""One process of a training on several devices. The tests fork it."""
 
 import json
 import os
 import pathlib
 import signal
-import sys
 
 import keras
 import numpy as np
@@ -200,25 +193,25 @@ def die(strategy, folder, name, worker):
         )
 
 
-def main():
-    options = json.loads(sys.argv[1])
+def run_cases(strategy, folder, cases):
+    """Runs cases under a strategy of this name; leaves results in the folder.
+
+    Args:
+        strategy: str.
+        folder: path.
+        cases: list of the keyword arguments of functions here, by `run`.
+    """
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(2)
-    if options["strategy"] == "mirrored":
+    if strategy == "mirrored":
         tf.config.set_logical_device_configuration(
             tf.config.list_physical_devices("CPU")[0],
             [tf.config.LogicalDeviceConfiguration()] * 2,
         )
     keras.utils.set_random_seed(0)  # as runs do first
-    strategy = make_strategy(options["strategy"])
-    folder = pathlib.Path(options["folder"])
+    strategy = make_strategy(strategy)
     folder.mkdir(parents=True)
-    for case in options["cases"]:
-        {"train": train, "disagree": disagree, "die": die}[case.pop("run")](
-            strategy, folder, **case
-        )
+    functions = {"train": train, "disagree": disagree, "die": die}
+    for case in cases:
+        functions[case.pop("run")](strategy, folder, **case)
     print("finished", flush=True)
-
-
-if __name__ == "__main__":
-    main()

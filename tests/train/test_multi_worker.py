@@ -1,14 +1,9 @@
 """One device, two devices and two workers take the same steps; workers end alike."""
 
-import concurrent.futures
 import contextlib
 import json
-import os
-import pathlib
 import signal
 import socket
-import subprocess
-import sys
 import time
 import types
 
@@ -16,6 +11,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from harness import largest_difference
+from multi_worker_script import run_cases
+from processes import fork
 
 from keras_recbert.train.multi_worker import (
     MultiWorkerStrategy,
@@ -28,28 +25,28 @@ from keras_recbert.train.multi_worker import (
 )
 from keras_recbert.train.strategy import make_strategy
 
-SCRIPT = pathlib.Path(__file__).with_name("multi_worker_script.py")
 TIME_LIMIT = 1800  # seconds; on an idle machine it takes a tenth
 
 # 24 steps each, dropout 0. The names of the losses that a batch logs are in its logs.
 EQUAL = {
-    "bert": {"model": "bert_tiny", "writes": True, "sizes": {"num_layers": 2}},
+    "bert": {
+        "model": "bert_tiny",
+        "accumulation_steps": 2,
+        "ema_momentum": 0.9,
+        "writes": True,
+        "sizes": {"num_layers": 2},
+    },
     "swish": {
         "model": "swish_tiny",
         "amsgrad": True,
         "sizes": {"implementation": "xla"},
     },
-    "blstm": {
-        "model": "trans_blstm_tiny",
-        "accumulation_steps": 2,
-        "ema_momentum": 0.9,
-    },
 }
 FINITE = {
     "long_bfloat16": {
-        "model": "bert_tiny",
+        "model": "trans_blstm_tiny",
         "epochs": 1,
-        "steps": 200,
+        "steps": 80,
         "dropout": 0.1,
         "precision": "mixed_bfloat16",
     },
@@ -85,32 +82,25 @@ def run_together(strategy, cases, folders, environments, time_limit=TIME_LIMIT):
     Returns:
         List of `(exit status, output)`.
     """
-    processes, logs = [], []
+    processes = []
+    logs = [folder.with_suffix(".log") for folder in folders]
     try:
-        for folder, environment in zip(folders, environments, strict=True):
-            options = {"strategy": strategy, "folder": str(folder), "cases": cases}
-            logs.append(folder.with_suffix(".log"))
-            with logs[-1].open("w") as log:
-                processes.append(
-                    subprocess.Popen(
-                        [sys.executable, str(SCRIPT), json.dumps(options)],
-                        stdout=log,
-                        stderr=subprocess.STDOUT,
-                        env={**os.environ, **environment},
-                    )
-                )
+        for folder, log, environment in zip(folders, logs, environments, strict=True):
+            processes.append(
+                fork(run_cases, (strategy, folder, cases), log, **environment)
+            )
         end = time.monotonic() + time_limit
         for process in processes:
-            process.wait(timeout=max(1, end - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        text = "\n".join(log.read_text()[-2000:] for log in logs)
-        pytest.fail(f"not finished after {time_limit} s:\n{text}")
+            process.join(max(1, end - time.monotonic()))
+            if process.is_alive():
+                text = "\n".join(log.read_text()[-2000:] for log in logs)
+                pytest.fail(f"not finished after {time_limit} s:\n{text}")
     finally:
         for process in processes:
             process.kill()
-            process.wait()
+            process.join()
     return [
-        (process.returncode, log.read_text())
+        (process.exitcode, log.read_text())
         for process, log in zip(processes, logs, strict=True)
     ]
 
@@ -122,16 +112,17 @@ def run_well(*args):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """Folder of the results of all cases: `one`, `two`, `worker0` and `worker1`."""
+    """Folder of the results of all cases: `one`, `two`, `worker` and `chief`."""
     folder = tmp_path_factory.mktemp("trained")
-    cases = [
-        {"run": "train", "name": name, **case}
-        for name, case in {**EQUAL, **FINITE}.items()
-    ]
-    run_well("one_device", cases, [folder / "one"], [{}])
-    run_well("mirrored", cases, [folder / "two"], [{}])
-    workers = [folder / "worker0", folder / "worker1"]
-    run_well("multi_worker", cases, workers, tf_configs("worker", "worker"))
+    equal, finite = (
+        [{"run": "train", "name": name, **case} for name, case in cases.items()]
+        for cases in (EQUAL, FINITE)
+    )
+    run_well("one_device", equal, [folder / "one"], [{}])
+    run_well("mirrored", equal, [folder / "two"], [{}])
+    cases = [*equal, *finite, {"run": "disagree", "name": "said"}]
+    workers = [folder / "worker", folder / "chief"]
+    run_well("multi_worker", cases, workers, tf_configs("worker", "chief"))
     return folder
 
 
@@ -149,7 +140,7 @@ def test_two_devices_and_two_workers_equal_one(trained, name):
     assert logs["replicas"] == 1 and logs["iterations"] == 24
     assert logs["moved"] > 0.01
     assert any("token_embedding" in path for path in logs["paths"])  # the tied table
-    for who in ("two", "worker0", "worker1"):
+    for who in ("two", "worker", "chief"):
         weights, others = results(trained / who, name)
         assert others["replicas"] == 2 and others["iterations"] == 24
         differences = {
@@ -177,17 +168,16 @@ def test_two_devices_and_two_workers_equal_one(trained, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*EQUAL, *FINITE])
 def test_workers_log_the_same_to_the_last_bit(trained, name):
-    first, second = (results(trained / f"worker{i}", name) for i in (0, 1))
+    first, second = (results(trained / who, name) for who in ("worker", "chief"))
     assert first[1] == second[1]  # so that they decide alike, such as when to freeze
     assert all((a == b).all() for a, b in zip(first[0], second[0], strict=True))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("who", ["one", "two", "worker0", "worker1"])
 @pytest.mark.parametrize("name", FINITE)
-def test_200_steps_stay_finite(trained, name, who):
-    weights, logs = results(trained / who, name)
-    assert len(logs["batches"]) == 200
+def test_80_steps_stay_finite(trained, name):
+    weights, logs = results(trained / "chief", name)
+    assert len(logs["batches"]) == 80
     assert all(np.isfinite(list(batch.values())).all() for batch in logs["batches"])
     assert all(np.isfinite(weight).all() for weight in weights)
     assert logs["batches"][-1]["loss"] < logs["batches"][0]["loss"]
@@ -196,50 +186,32 @@ def test_200_steps_stay_finite(trained, name, who):
 @pytest.mark.slow
 def test_only_the_chief_writes(trained):
     written = {"epoch_0.weights.h5", "epoch_1.weights.h5", "model.keras"}
-    for who in ("one", "two", "worker0"):
+    for who in ("one", "two", "chief"):
         names = {path.name for path in (trained / who).iterdir()}
         assert written <= names and "checkpoint.index" in names
-    names = {path.name for path in (trained / "worker1").iterdir()}
-    assert all(name.endswith((".npz", ".json")) for name in names)
+    names = {path.name for path in (trained / "worker").iterdir()}
+    assert all(name.endswith((".npz", ".json", ".txt")) for name in names)
 
 
 @pytest.mark.slow
-def test_workers_that_begin_differently_are_told(tmp_path):
-    # One of them is called chief here.
-    folders = [tmp_path / "worker", tmp_path / "chief"]
-    cases = [{"run": "disagree", "name": "said"}]
-    run_well("multi_worker", cases, folders, tf_configs("worker", "chief"))
-    for folder in folders:
-        said = (folder / "said.txt").read_text()
+def test_workers_that_begin_differently_are_told(trained):
+    for who in ("worker", "chief"):
+        said = (trained / who / "said.txt").read_text()
         assert "different values of masked_lm/bias" in said
         assert "the same checkpoint" in said
 
 
-@pytest.fixture(scope="module")
-def ended(tmp_path_factory):
-    """By the number of the worker that was killed: how both workers ended.
-
-    Two clusters side by side, as TensorFlow waits a minute for a lost worker.
-    """
-    folder = tmp_path_factory.mktemp("killed")
-
-    def run(worker):
-        folders = [folder / f"{worker}_is_killed_{index}" for index in range(2)]
-        cases = [{"run": "die", "name": "dead", "worker": worker}]
-        configs = tf_configs("worker", "worker")
-        return run_together("multi_worker", cases, folders, configs, 600)
-
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        return dict(enumerate(pool.map(run, range(2))))
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("worker", [1, 0])
-def test_a_killed_worker_ends_the_other_with_a_clear_error(ended, worker):
-    assert ended[worker][worker][0] == -signal.SIGKILL
-    status, output = ended[worker][1 - worker]
+def test_a_killed_chief_ends_the_worker_with_a_clear_error(tmp_path):
+    """The other way round: tests/train/test_pretraining_workers.py."""
+    folders = [tmp_path / "chief", tmp_path / "worker"]
+    cases = [{"run": "die", "name": "dead", "worker": 0}]
+    configs = tf_configs("worker", "worker")
+    ended = run_together("multi_worker", cases, folders, configs, 600)
+    assert ended[0][0] == -signal.SIGKILL
+    status, output = ended[1]
     assert status == 1, output[-4000:]
-    assert f"RuntimeError: worker {1 - worker} stopped because another" in output
+    assert "RuntimeError: worker 1 stopped because another" in output
     assert "start all of them again" in output
 
 

@@ -5,15 +5,15 @@ import os
 import pathlib
 import shutil
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
+import processes
 import pytest
 import yaml
 from toy_texts import write_corpus
 
+from keras_recbert.cli import main
 from keras_recbert.train.pretraining_curves import (
     save_pretraining_curves,
     training_seconds,
@@ -141,7 +141,11 @@ def test_a_recipe_keeps_its_own_validation(toy, tmp_path):
 
 
 @pytest.mark.slow
-def test_what_is_finished_is_kept_and_what_failed_is_named(toy, tmp_path, capsys):
+@pytest.mark.usefixtures("eager_steps")
+def test_what_is_finished_is_kept_and_what_failed_is_named(
+    toy, tmp_path, capsys, monkeypatch
+):
+    processes.fork_runs_of_tables(monkeypatch)
     corpus = str(toy / "corpus")
     options = {"corpus": corpus, "validation": {"toy": corpus}}
     recipes = [toy / "small.yaml", toy / "nothing.yaml"]
@@ -206,7 +210,7 @@ def test_what_is_finished_is_kept_and_what_failed_is_named(toy, tmp_path, capsys
 
 
 @pytest.mark.slow
-def test_in_the_background_it_can_be_stopped_and_goes_on(toy, tmp_path):
+def test_in_the_background_it_can_be_stopped_and_goes_on(toy, tmp_path, capsys):
     corpus = str(toy / "corpus")
     arguments = ["table", str(toy / "long.yaml"), "--corpus", corpus]
     arguments += ["--seeds", "0", "--output-dir", str(tmp_path)]
@@ -225,14 +229,8 @@ def test_in_the_background_it_can_be_stopped_and_goes_on(toy, tmp_path):
         return pid, log
 
     pid, log = start_until(2)
-    again = subprocess.run(
-        [sys.executable, "-m", "keras_recbert.cli", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert again.returncode == 2
-    assert "Another process is at work in" in again.stderr
+    assert main(arguments) == 2
+    assert "Another process is at work in" in capsys.readouterr().err
     stop(pid)
     reached = steps()
     pid, log = start_until(reached + 2)

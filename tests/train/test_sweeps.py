@@ -9,6 +9,7 @@ import re
 import sys
 import time
 
+import processes
 import pytest
 import yaml
 from toy_texts import write_glue_task
@@ -248,7 +249,8 @@ def test_what_is_stopped_stops_its_processes(sweep, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_part_of_train_chooses_and_the_validation_set_scores(tmp_path, capsys):
+def test_a_part_of_train_chooses_and_the_validation_set_scores(tmp_path, monkeypatch):
+    processes.fork_runs_of_tables(monkeypatch)
     write_glue_task(tmp_path / "glue", "sst2")
     recipe = {
         "model": "bert_tiny",

@@ -1,21 +1,24 @@
-"""Runs commands on one device and on two of this machine. The tests start it.
-
-    python two_devices_script.py FOLDER COMMAND NAME...
-
-COMMAND is `finetune` or `pretrain`; each NAME.yaml in FOLDER is a recipe, whose runs
-go to NAME/one_device and NAME/mirrored. With `--only STRATEGY` at the end only one of
-them runs.
-"""
-
-import pathlib
-import sys
+"""Runs commands on one device and on two of this machine. The tests fork it."""
 
 import tensorflow as tf
 
 from keras_recbert.cli import main
 
 
-def run(folder, command, names, strategies):
+def run_recipes(folder, command, names, strategies=("one_device", "mirrored")):
+    """Runs NAME.yaml of a folder, to NAME/STRATEGY there; the status of the last.
+
+    Args:
+        folder: path.
+        command: "finetune" or "pretrain".
+        names, strategies: of str.
+    """
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(2)
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0],
+        [tf.config.LogicalDeviceConfiguration()] * 2,
+    )
     for name in names:
         for strategy in strategies:
             print(f"== {name} {strategy}", flush=True)
@@ -27,18 +30,3 @@ def run(folder, command, names, strategies):
             if status:
                 return status
     return 0
-
-
-if __name__ == "__main__":
-    tf.config.threading.set_intra_op_parallelism_threads(1)
-    tf.config.threading.set_inter_op_parallelism_threads(2)
-    tf.config.set_logical_device_configuration(
-        tf.config.list_physical_devices("CPU")[0],
-        [tf.config.LogicalDeviceConfiguration()] * 2,
-    )
-    folder, command, *names = sys.argv[1:]
-    strategies = ("one_device", "mirrored")
-    if names[-2] == "--only":
-        *names, _, strategy = names
-        strategies = (strategy,)
-    sys.exit(run(pathlib.Path(folder), command, names, strategies))
