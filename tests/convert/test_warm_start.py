@@ -1,9 +1,8 @@
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from foreign_berts import SIZES, write_huggingface_folder
-from harness import assert_close, gradients, largest_difference, token_batch
+from harness import assert_close, gradients, largest_difference, set_seed, token_batch
 
 import keras_recbert
 from keras_recbert.convert.checkpoint import CheckpointError
@@ -31,7 +30,7 @@ def batch_of():
 
 
 def build(name, folder, **sizes):
-    keras.utils.set_random_seed(0)
+    set_seed(0)
     return keras_recbert.build(
         name, weights=folder, **{"num_layers": 2, **OWN}, **sizes
     )
@@ -313,7 +312,7 @@ def test_what_would_be_lost_is_an_error(folder, tmp_path):
         build("bert_tiny", tmp_path / "lora", **FEED_FORWARD)
 
 
-def test_a_task_starts_from_weights_and_trains(folder):
+def test_a_task_starts_from_weights_and_trains(eager_steps, folder):
     model = keras_recbert.build(
         "trans_blstm_tiny",
         task="classifier",

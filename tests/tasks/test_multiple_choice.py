@@ -143,7 +143,7 @@ def batches_of(x, y):
 
 
 @pytest.mark.parametrize("form", ["dataset", "examples", "generator", "held out"])
-def test_training_on_every_form(form):
+def test_training_on_every_form(eager_steps, form):
     x, y = texts_with_choices(20)
     ragged = {**x, "choices": tf.ragged.constant(x["choices"])}
     dataset = tf.data.Dataset.from_tensor_slices((ragged, y))
@@ -161,7 +161,7 @@ def test_training_on_every_form(form):
     assert largest_difference(model.head.dense.kernel, before) > 1e-6
 
 
-def test_packed_ids():
+def test_packed_ids(eager_steps):
     x, y = texts_with_choices(7)
     model = model_of()
     packed = {name: ids.numpy() for name, ids in model.preprocessor(x).items()}

@@ -200,7 +200,7 @@ def test_datasets_of_every_layout_are_packed(preprocessor):
         single = tf.data.Dataset.from_tensor_slices(layout)
         assert not is_packed(single)
         # Single examples are batched, batches stay as they are.
-        for dataset in (single, single.batch(6))[: 2 if num_targets else 1]:
+        for dataset in (single, single.batch(6))[: 2 if num_targets == 2 else 1]:
             packed = packed_dataset(preprocessor, dataset, 6)
             assert is_packed(packed)
             (batch,) = list(packed)

@@ -201,7 +201,7 @@ def test_fit_learns_and_repeats_itself(classifier):
     assert max(largest_difference(a, b) for a, b in pairs) > 1e-2
 
 
-def test_mixed_bfloat16_gives_float32_logits(classifier):
+def test_mixed_bfloat16_gives_float32_logits(eager_steps, classifier):
     mixed = tiny_model(**CLASSIFIER, dtype="mixed_bfloat16")
     mixed.set_weights(classifier.get_weights())
     logits = mixed.predict(TEXTS, **QUIET)
@@ -219,7 +219,7 @@ def test_mixed_bfloat16_gives_float32_logits(classifier):
 # Files -------------------------------------------------------------------------
 
 
-def test_saved_classifier_is_whole_and_learns_again(classifier, tmp_path):
+def test_saved_classifier_is_whole_and_learns_again(eager_steps, classifier, tmp_path):
     path = tmp_path / "model.keras"
     classifier.save(path)
     loaded = load_model(path)
@@ -241,7 +241,7 @@ def test_saved_classifier_is_whole_and_learns_again(classifier, tmp_path):
     assert largest_difference(loaded.head.dense.kernel, before) > 1e-6
 
 
-def test_saved_regressor_of_pairs_is_whole(tmp_path):
+def test_saved_regressor_of_pairs_is_whole(eager_steps, tmp_path):
     model = tiny_model(task="regressor", sequence_length=32, truncation="waterfall")
     randomize(model)
     model.fit((FIRST, SECOND), SAME, **QUIET)
