@@ -24,6 +24,7 @@ NEEDED = (
     "precision",
     "notes",
     "train_examples",
+    "num_parameters",
 )
 # What a table says in place of a recipe.
 OF_A_TABLE = {"model", "task", "seed", "weights", "precision", "data_dir", "output_dir"}

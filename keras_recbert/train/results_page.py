@@ -4,6 +4,7 @@ import os
 import pathlib
 
 from keras_recbert.data.task_spec import get_task, list_tasks
+from keras_recbert.models.registry import get_card
 from keras_recbert.train.fine_tuning_plan import FINAL, TUNING
 from keras_recbert.train.fine_tuning_table import percentages
 from keras_recbert.train.probing_section import make_probing_section
@@ -11,6 +12,7 @@ from keras_recbert.train.published import TITLES, published_score, source_of
 from keras_recbert.train.results_files import find_results, label_of, read_results
 from keras_recbert.train.table_runs import markdown_table, spread
 
+NONE = "–"
 HEADER = (
     "recipe",
     "encoder",
@@ -121,7 +123,7 @@ def _row(task, model, found, metric, values, runs, setups):
         first["config"].get("keep_epoch", "best"),
         metric.replace("_", " "),
         spread(values, 1),
-        _published(model, task, metric),
+        _published(first, task, metric),
         f"{first['train_examples']:,}",
         ", ".join(str(run["config"]["seed"]) for run in found),
         spread(minutes, 0),
@@ -142,12 +144,17 @@ def _chosen_on(run, runs):
     return f"a part of train, of {len(tried)}"
 
 
-def _published(model, task, metric):
-    found = published_score(model, task, metric)
-    if found is None:
-        return "–"
+def _published(run, task, metric):
+    found = published_score(run["model"], task, metric)
+    if found is None or not _has_published_size(run):
+        return NONE
     score, split = found
     return f"{score:g}" if split == "validation" else f"{score:g} (test)"
+
+
+def _has_published_size(run):
+    """Whether the encoder is not a smaller one that started from weights of its own."""
+    return run["num_parameters"] > 0.95 * get_card(run["model"]).num_parameters
 
 
 def _setup(run):
@@ -169,13 +176,13 @@ def _device_and_versions(run, policy, versions):
 def _sources(models, runs):
     lines = []
     for model in models:
-        tasks = {
-            (run["task"], metric)
+        found = (
+            _published(run, run["task"], metric)
             for _, run in runs
             if run["model"] == model
             for metric in percentages([run])
-        }
-        if any(published_score(model, *one) for one in tasks):
+        )
+        if any(score != NONE for score in found):
             lines.append(f"- `{model}`: {source_of(model)}")
     return _list("Published scores", lines or ["None of these encoders."])
 

@@ -39,6 +39,7 @@ def run(seed, score, model="bert_minilm", recipe="rates", stage=None, **more):
         "precision": {"policy": "float32"},
         "notes": ["RTE: a note."],
         "train_examples": 2490,
+        "num_parameters": 22_713_986,
         **more,
     }
 
@@ -80,6 +81,10 @@ def test_ours_stands_beside_the_published_score(write, tmp_path):
     assert "| rates | `swish_minilm` | not searched | last | accuracy | 60.0 " in page
     assert "| 50.0" not in page  # scores on train are no results
     assert page.count("- RTE: a note.") == 1
+    smaller = [run(0, 0.66, recipe="small", num_parameters=5_000_000)]
+    write(smaller, "smaller_results.json")
+    page_of_smaller = make_results_page([tmp_path / "smaller_results.json"])
+    assert "| accuracy | 66.0 | – | 2,490" in page_of_smaller  # not the published one
     assert "1. CPU, 3 cores; float32; keras_recbert" in page
     assert "- `bert_minilm`: Wang et al. 2020, MiniLM (arXiv:2002.10957), sec" in page
     assert "[some_results.json](../some_results.json)" in page
