@@ -24,7 +24,7 @@ RECIPE = {
     "model": "swish_tiny",
     "task": "sst2",
     "vocabulary_size": 90,
-    "epochs": 6,
+    "epochs": 4,
     "batch_size": 4,
     "learning_rate": 5e-3,
     "max_sequence_length": 32,
@@ -99,7 +99,7 @@ def kill_somewhere(process, folder, number):
     def is_writing():
         return any(checkpoints.folder.glob(".step_*"))
 
-    if number % 8 == 7:
+    if number % 4 == 3:
         wait_for(process, has_passed(1), random.uniform(1, 6))
     else:
         wait_for(process, has_passed(random.randrange(1, 6)))
@@ -121,11 +121,11 @@ def test_killed_at_any_moment_the_weights_are_the_same(start, tmp_path):
     random.seed(0)
     run = tmp_path / "killed"
     killed_at = []
-    for number in range(9):
+    for number in range(5):
         kill_somewhere(start(run), run, number)
         killed_at.append(max(Checkpoints(run / "checkpoints").steps(), default=0))
     print("latest checkpoint at each kill:", *killed_at)
-    assert len(set(killed_at)) > 5, killed_at
+    assert len(set(killed_at)) > 3, killed_at
     assert not (run / "results.json").exists()
     for name in LAST_FILES:
         process = start(run)
@@ -163,23 +163,24 @@ def test_killed_on_a_table_the_files_are_the_same(start_on_table, tmp_path):
         assert (run / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-@pytest.mark.parametrize("share", [0.5, 0.0])
-def test_a_full_disk_ends_with_what_to_do(start, tmp_path, share):
-    """Files may not grow to half the size of a checkpoint, or at all: a full disk."""
+def test_a_full_disk_ends_with_what_to_do(start, tmp_path):
+    """Files may not grow to half the size of a checkpoint; then, not at all."""
     run = tmp_path / "run"
-    process = start(run)
     checkpoints = Checkpoints(run / "checkpoints")
-    wait_for(process, lambda: len(checkpoints.steps()) > 1)
-    newest = run / "checkpoints" / f"step_{checkpoints.steps()[-1]:08d}"
-    size = next(itertools.chain(newest.glob("*.data-*"))).stat().st_size
-    limit = max(64, int(share * size))
-    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, limit))
-    output = finish(process, status=2)
-    last = checkpoints.steps()[-1]
-    assert f"The run in {run} has ended: " in output
-    assert f"The checkpoint of step {last} is intact: make room" in output
-    assert "Traceback" not in output
-    assert not list(run.rglob(".*"))
+    last = 0
+    for share in (0.5, 0.0):
+        process = start(run)
+        wait_for(process, (run / "checkpoints" / f"step_{last + 1:08d}").is_dir)
+        newest = run / "checkpoints" / f"step_{checkpoints.steps()[-1]:08d}"
+        size = next(itertools.chain(newest.glob("*.data-*"))).stat().st_size
+        limit = max(64, int(share * size))
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, limit))
+        output = finish(process, status=2)
+        last = checkpoints.steps()[-1]
+        assert f"The run in {run} has ended: " in output
+        assert f"The checkpoint of step {last} is intact: make room" in output
+        assert "Traceback" not in output
+        assert not list(run.rglob(".*"))
     process = start(run)
     wait_for(process, (run / "checkpoints" / f"step_{last + 1:08d}").is_dir)
     kill(process)

@@ -1,16 +1,13 @@
 """`recbert pretrain` on two workers of this machine, stopped and started again."""
 
 import json
-import os
 import signal
 import socket
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
 import yaml
+from processes import finish, start, wait_for
 from toy_texts import write_corpus
 
 import keras_recbert
@@ -44,30 +41,17 @@ def recipe(tmp_path_factory):
     return path
 
 
-def start(recipe, folder, *flags, **environment):
-    command = [sys.executable, "-m", "keras_recbert.cli", "pretrain"]
-    command += ["--recipe", str(recipe), "--output-dir", str(folder), *flags]
-    return subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, **environment},
-    )
-
-
-def start_workers(recipe, folder, *flags):
+def start_workers(recipe, folder):
     """Two processes that find each other on free ports of this machine."""
     with socket.socket() as one, socket.socket() as other:
         one.bind(("localhost", 0))
         other.bind(("localhost", 0))
         ports = [one.getsockname()[1], other.getsockname()[1]]
     cluster = {"worker": [f"localhost:{port}" for port in ports]}
+    argv = ("pretrain", "--recipe", recipe, "--output-dir", folder)
     return [
         start(
-            recipe,
-            folder,
-            *("--strategy", "multi_worker", *flags),
+            *(*argv, "--strategy", "multi_worker"),
             TF_CONFIG=json.dumps(
                 {"cluster": cluster, "task": {"type": "worker", "index": index}}
             ),
@@ -76,74 +60,59 @@ def start_workers(recipe, folder, *flags):
     ]
 
 
-def finish(processes):
-    outputs = [process.communicate(timeout=600)[0] for process in processes]
-    for process, output in zip(processes, outputs, strict=True):
-        assert process.returncode == 0, output[-3000:]
-    return outputs
-
-
 def weights_of(folder):
     model = keras_recbert.load(folder / "model.keras")
     return {weight.path: weight.numpy() for weight in model.weights}
 
 
 @pytest.fixture(scope="module")
-def left_alone(recipe, tmp_path_factory):
-    """A worker whose partner was killed, past the first checkpoint.
+def runs(recipe, tmp_path_factory):
+    """Folder of a run on one device, `one`, and on two workers, `two`.
 
-    Without accumulation. TensorFlow waits a minute for the partner, in which the first
-    test trains.
+    One of the workers is killed past the first checkpoint, then both start again. As
+    TensorFlow waits a minute for the lost one, the run on one device is meanwhile.
+
+    Returns:
+        The folder, how the other worker ended and what it printed, and what the two
+        printed that resumed.
     """
-    folder = tmp_path_factory.mktemp("left_alone") / "run"
-    steps = ("--steps", "100000", "--checkpoint-every", "10")
-    workers = start_workers(recipe, folder, "--accumulation-steps", "1", *steps)
+    folder = tmp_path_factory.mktemp("runs")
+    workers = start_workers(recipe, folder / "two")
     try:
-        while not (folder / "checkpoints" / "step_00000010").is_dir():
-            assert workers[0].poll() is None, workers[0].communicate()[0][-3000:]
-            time.sleep(0.02)
+        first = folder / "two" / "checkpoints" / "step_00000020"
+        wait_for(workers[0], first.is_dir)
         workers[1].send_signal(signal.SIGKILL)
-        yield workers[0]
+        one = ("pretrain", "--recipe", recipe, "--output-dir", folder / "one")
+        finish(start(*one))
+        left_alone = workers[0].communicate(timeout=300)[0]
     finally:
         for worker in workers:
-            worker.kill()
-            worker.wait()
+            if worker.poll() is None:
+                worker.send_signal(signal.SIGKILL)
+    resumed = [finish(worker) for worker in start_workers(recipe, folder / "two")]
+    return folder, workers[0].returncode, left_alone, resumed
 
 
-@pytest.mark.usefixtures("left_alone")
-def test_workers_equal_one_device_and_go_on_where_they_were(recipe, tmp_path):
-    finish([start(recipe, tmp_path / "one")])
-    outputs = finish(start_workers(recipe, tmp_path / "two"))
-    assert "Done. The results are with the chief." not in outputs[0]
-    assert "Done. The results are with the chief." in outputs[1]
-    one, two = weights_of(tmp_path / "one"), weights_of(tmp_path / "two")
+def test_workers_that_resume_equal_one_device(runs):
+    folder, _, _, resumed = runs
+    assert all("Resuming after step " in output for output in resumed)
+    assert "Done. The results are with the chief." not in resumed[0]
+    assert "Done. The results are with the chief." in resumed[1]
+    one, two = weights_of(folder / "one"), weights_of(folder / "two")
     for path, value in one.items():
         np.testing.assert_allclose(two[path], value, atol=1e-5, err_msg=path)
     results = [
-        json.loads((tmp_path / name / "results.json").read_text())
+        json.loads((folder / name / "results.json").read_text())
         for name in ("one", "two")
     ]
     assert results[0]["scores"].keys() == results[1]["scores"].keys()
     for name, score in results[0]["scores"].items():
         assert results[1]["scores"][name] == pytest.approx(score, rel=1e-3), name
 
-    killed = start_workers(recipe, tmp_path / "killed")
-    first = tmp_path / "killed" / "checkpoints" / "step_00000020"
-    while not first.is_dir():
-        assert killed[0].poll() is None, killed[0].communicate()[0][-3000:]
-        time.sleep(0.02)
-    for process in killed:
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-    outputs = finish(start_workers(recipe, tmp_path / "killed"))
-    assert all("Resuming after step " in output for output in outputs)
-    for path, value in weights_of(tmp_path / "killed").items():
-        np.testing.assert_array_equal(value, two[path], err_msg=path)
 
-
-def test_a_worker_whose_partner_died_says_so_in_one_line(left_alone):
-    output = left_alone.communicate(timeout=300)[0]
-    assert left_alone.returncode == 2, output[-3000:]
+def test_a_worker_whose_partner_died_says_so_in_one_line(runs):
+    _, status, output, _ = runs
+    assert status == 2, output[-3000:]
     assert "Traceback" not in output
     (line,) = [line for line in output.splitlines() if "recbert: error" in line]
     assert "worker 0 stopped because another worker" in line
