@@ -109,6 +109,7 @@ def test_rates_fall_towards_the_embeddings(name):
         ("bert_tiny", {"dtype": "mixed_bfloat16"}),
         ("swish_tiny", {"freeze": 1}),
         ("trans_blstm_tiny", {"lora_rank": 2}),
+        *((name, {}) for name in list(KINDS)[3:]),
     ],
 )
 def test_a_step_is_scaled_by_the_factor(name, arguments):
