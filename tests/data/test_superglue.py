@@ -221,7 +221,7 @@ def test_a_lone_file_is_split_by_passage(task, tmp_path):
     train, validation, (note,) = load_splits(task, tmp_path)
     (held_out,) = validation.values()
     unit = "text" if task == "wsc" else "passage"
-    assert f"no train.jsonl in {tmp_path}; val.jsonl was split by {unit}, " in note
+    assert f"no train.jsonl; val.jsonl was split by {unit}, " in note
 
     def passages(examples):
         if task == "wsc":
