@@ -127,18 +127,9 @@ def prepare(
     sources = find_sources(inputs, format, reading)
     check_sources(sources)
     items = divide(sources, reading)
-    options = {
-        "inputs": [source.path for source in sources],
-        "formats": sorted({source.format for source in sources}),
-        "documents": documents,
-        "sentences": sentences,
-        "text_field": text_field,
-        "split": split,
-        "lowercase": lowercase,
-        "strip_accents": strip_accents,
-        "num_shards": num_shards,
-        "max_line_bytes": max_line_bytes,
-    }
+    options = _options(
+        sources, reading, sentences, lowercase, strip_accents, num_shards
+    )
     measured = {}
     with write_folder(output_dir, files, overwrite) as folder:
         if pieces is None:
@@ -146,12 +137,10 @@ def prepare(
             pieces = _learn(sources, reading, vocabulary_size, lowercase, strip_accents)
             measured["seconds_learning_vocabulary"] = round(time.monotonic() - start, 2)
         save_vocabulary(pieces, folder / VOCABULARY)
-        parts = folder / "parts"
-        parts.mkdir()
         job = pipeline.Job(
             os.fspath(output_dir),
             os.fspath(folder),
-            os.fspath(parts),
+            os.fspath(folder / "parts"),
             num_shards,
             tuple(pieces),
             lowercase,
@@ -160,13 +149,8 @@ def prepare(
             reading,
         )
         start = time.monotonic()
-        with watch(parts, len(items)):
-            shards, counts = pipeline.run_pipeline(
-                job, items, num_workers, beam_options
-            )
+        shards, counts = _tokenize(pipeline, job, items, num_workers, beam_options)
         seconds = time.monotonic() - start
-        shutil.rmtree(parts)
-        counts = {name: counts.get(name, 0) for name in _COUNTS}
         if not counts["tokens"]:
             raise ValueError(
                 f"No words in {len(sources)} inputs, the first of them "
@@ -179,6 +163,32 @@ def prepare(
             "seconds": round(time.monotonic() - started, 2),
         }
         return _write_description(folder, counts, options, pieces, shards, measured)
+
+
+def _tokenize(pipeline, job, items, num_workers, beam_options):
+    """Writes the shards of a corpus: their descriptions, and counts by name."""
+    parts = pathlib.Path(job.parts)
+    parts.mkdir()
+    with watch(parts, len(items)):
+        shards, counts = pipeline.run_pipeline(job, items, num_workers, beam_options)
+    shutil.rmtree(parts)
+    return shards, {name: counts.get(name, 0) for name in _COUNTS}
+
+
+def _options(sources, reading, sentences, lowercase, strip_accents, num_shards):
+    """What corpus.json says of how it was made."""
+    return {
+        "inputs": [source.path for source in sources],
+        "formats": sorted({source.format for source in sources}),
+        "documents": reading.documents,
+        "sentences": sentences,
+        "text_field": reading.text_field,
+        "split": reading.split,
+        "lowercase": lowercase,
+        "strip_accents": strip_accents,
+        "num_shards": num_shards,
+        "max_line_bytes": reading.max_line_bytes,
+    }
 
 
 def _check_choices(**given):
