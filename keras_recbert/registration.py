@@ -35,6 +35,7 @@ CLASSES = {
     "layers.trans_blstm_block": ("TransBLSTMBlock",),
     "layers.transformer_block": ("TransformerBlock",),
     "layers.word_embeddings": ("WordEmbeddings",),
+    "losses.distillation": ("DistillationLoss", "TeacherAgreement"),
     "models.bi_attentive_encoder": ("BiAttentiveEncoder",),
     "models.recbert_encoder": ("RecBertEncoder", "PoolToken"),
     "models.word_blstm_encoder": ("WordBiLSTMEncoder",),
