@@ -219,6 +219,12 @@ class Packer(keras.layers.Layer):
         """Arguments that make an equal packer, but for the tokenizer: plain Python."""
         return {name: getattr(self, name) for name in self.argument_names()}
 
+    def reading_masks(self):
+        """A packer like this one that reads "[MASK]" in a text as that piece."""
+        config = {**self.tokenizer.get_config(), "read_masks": True}
+        tokenizer = type(self.tokenizer).from_config(config)
+        return type(self)(tokenizer, **self.arguments())
+
     def get_config(self):
         return {
             **super().get_config(),
@@ -245,6 +251,7 @@ def _traced(packer, num_columns):
     if packer._equal_to is None:
         tokenizer = packer.tokenizer
         text = tokenizer.vocabulary, tokenizer.lowercase, tokenizer.strip_accents
+        text += (tokenizer.read_masks,)
         # Past Keras, which would track it.
         key = type(packer), type(tokenizer), text, repr(packer.arguments())
         object.__setattr__(packer, "_equal_to", key)

@@ -21,7 +21,7 @@ class WordTokenizer(WordPieceTokenizer):
         vocabulary: str, path or list of str. Words, or the path of a file of them, one
             a line. `[PAD]`, `[UNK]`, `[CLS]` and `[SEP]` must be among them;
             `keras_recbert.text.learn_words` makes such a list.
-        lowercase, strip_accents, call arguments, returns, raises: as for
+        lowercase, strip_accents, read_masks, call arguments, returns, raises: as for
             `WordPieceTokenizer`.
 
     Example:

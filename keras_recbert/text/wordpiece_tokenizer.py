@@ -1,6 +1,7 @@
 """In-graph WordPiece tokenizer with the ids of BERT's reference tokenizers."""
 
 import os
+import re
 import reprlib
 
 import keras
@@ -13,6 +14,10 @@ from keras_recbert.text.string_tensor import to_string_tensor
 from keras_recbert.text.vocabulary import check_vocabulary, load_vocabulary
 
 MAX_CHARACTERS_PER_WORD = 100  # longer words are [UNK]; BERT's own limit
+MASK = "[MASK]"
+# Stands for it while texts are split: a punctuation mark that nobody writes, the
+# editorial coronis, of which splitting makes a word.
+_MASK_SIGN = "\u2e0e"
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
@@ -32,6 +37,9 @@ class WordPieceTokenizer(keras.layers.Layer):
             `[PAD]`, `[UNK]`, `[CLS]` and `[SEP]` must be among them.
         lowercase: bool. True for uncased vocabularies.
         strip_accents: bool or None. None means the value of `lowercase`.
+        read_masks: bool. Whether "[MASK]" in a text is that piece, as in texts that
+            `keras_recbert.data.augment` has masked; `[UNK]` where the vocabulary has
+            none.
 
     Call arguments:
         texts: string tensor `(batch_size,)`, or a str or a list of str.
@@ -53,7 +61,14 @@ class WordPieceTokenizer(keras.layers.Layer):
     ```
     """
 
-    def __init__(self, vocabulary, lowercase=True, strip_accents=None, **kwargs):
+    def __init__(
+        self,
+        vocabulary,
+        lowercase=True,
+        strip_accents=None,
+        read_masks=False,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         # The arguments are strings: Keras must not cast them to the layer's dtype.
         self._convert_input_args = False
@@ -67,6 +82,7 @@ class WordPieceTokenizer(keras.layers.Layer):
         self.vocabulary = tuple(vocabulary)
         self.lowercase = bool(lowercase)
         self.strip_accents = strip_accents
+        self.read_masks = read_masks
         self._ids = {piece: index for index, piece in enumerate(self.vocabulary)}
         with tf.init_scope():
             self._wordpiece = tf_text.FastWordpieceTokenizer(
@@ -107,12 +123,17 @@ class WordPieceTokenizer(keras.layers.Layer):
     @property
     def mask_id(self):
         """Id of `[MASK]`, or None where the vocabulary has none."""
-        return self._ids.get("[MASK]")
+        return self._ids.get(MASK)
 
     def call(self, texts, max_words=None):
-        words = split_words(
-            to_string_tensor(texts), self.lowercase, self.strip_accents, max_words
-        )
+        texts = to_string_tensor(texts)
+        if self.read_masks:
+            texts = tf.strings.regex_replace(texts, re.escape(MASK), _MASK_SIGN)
+        words = split_words(texts, self.lowercase, self.strip_accents, max_words)
+        if self.read_masks:
+            is_mask = words.flat_values == _MASK_SIGN
+            mask = "[UNK]" if self.mask_id is None else MASK
+            words = words.with_flat_values(tf.where(is_mask, mask, words.flat_values))
         return self._wordpiece.tokenize(_known(words)).merge_dims(-2, -1)
 
     def tokenize_with_offsets(self, texts, max_words=None):
@@ -201,12 +222,13 @@ class WordPieceTokenizer(keras.layers.Layer):
 
     def get_config(self):
         # The pieces, not the path: a saved model must not need the file.
-        return {
+        config = {
             **super().get_config(),
             "vocabulary": list(self.vocabulary),
             "lowercase": self.lowercase,
             "strip_accents": self.strip_accents,
         }
+        return {**config, "read_masks": True} if self.read_masks else config
 
     @classmethod
     def from_config(cls, config):
