@@ -11,7 +11,9 @@ from keras_recbert.ops.implementation import compiling
 from keras_recbert.tasks.compiling import compiling_where_it_pays
 from keras_recbert.tasks.fine_tuning_defaults import fine_tuning_defaults
 from keras_recbert.tasks.fine_tuning_optimizer import (
+    ADADELTA_RATE,
     LayerwiseAdamW,
+    WarmupLinearDecay,
     fine_tuning_optimizer,
 )
 from keras_recbert.tasks.model_inputs import (
@@ -35,10 +37,14 @@ class Recipe:
     Args:
         total_steps: int; None where each `fit` counts its own.
         optimizer_arguments: dict.
+        loss: `keras.losses.Loss`; None for that of the head.
+        metrics: list of metrics; None for those of the head.
     """
 
     total_steps: int | None
     optimizer_arguments: dict
+    loss: keras.losses.Loss | None = None
+    metrics: list | None = None
 
 
 class FineTunedModel(keras.Model):
@@ -61,21 +67,29 @@ class FineTunedModel(keras.Model):
         optimizer = getattr(self, "optimizer", None)
         return getattr(optimizer, "inner_optimizer", optimizer)
 
-    def compile_for_fine_tuning(self, total_steps=None, **optimizer_arguments):
+    def compile_for_fine_tuning(
+        self, total_steps=None, loss=None, metrics=None, **optimizer_arguments
+    ):
         """Compiles with BERT's recipe and the task's loss and metrics.
 
         Args:
             total_steps: int. Optimizer steps of the whole run: the schedule is kept by
                 each `fit` that follows, and they share its steps. By default each
                 `fit` counts its own steps and has a schedule of its own.
+            loss: optional `keras.losses.Loss` in place of the task's, such as
+                `keras_recbert.losses.DistillationLoss`.
+            metrics: optional list of metrics in place of the task's.
             **optimizer_arguments: `learning_rate`, by default that of the model;
-                `warmup_fraction`, `weight_decay` of `fine_tuning_optimizer`.
+                `optimizer`, `warmup_fraction`, `weight_decay` of
+                `fine_tuning_optimizer`.
         """
-        self._compile(Recipe(total_steps, optimizer_arguments), total_steps or 1)
+        recipe = Recipe(total_steps, optimizer_arguments, loss, metrics)
+        self._compile(recipe, total_steps or 1)
 
     def _compile(self, recipe, total_steps, **arguments):
+        is_adadelta = recipe.optimizer_arguments.get("optimizer") == "adadelta"
         arguments = {
-            "learning_rate": self.learning_rate,
+            "learning_rate": ADADELTA_RATE if is_adadelta else self.learning_rate,
             **recipe.optimizer_arguments,
             **arguments,
         }
@@ -86,8 +100,10 @@ class FineTunedModel(keras.Model):
         optimizer.recipe = recipe
         self.compile(
             optimizer,
-            loss=self.head.loss(),
-            weighted_metrics=self.head.metrics(),
+            loss=self.head.loss() if recipe.loss is None else recipe.loss,
+            weighted_metrics=(
+                self.head.metrics() if recipe.metrics is None else recipe.metrics
+            ),
             jit_compile=False,  # XLA would compile a step anew for each length of text
         )
 
@@ -281,13 +297,22 @@ class FineTunedModel(keras.Model):
             total_steps = UNKNOWN_WARMUP_STEPS
         self._compile(recipe, total_steps, **arguments)
 
+    def highest_learning_rate(self):
+        """That of the recipe the model is compiled with, a float."""
+        schedule = self._unwrapped_optimizer()._learning_rate
+        if isinstance(schedule, WarmupLinearDecay):
+            return schedule.learning_rate
+        return float(schedule)
+
     def _print_recipe(self):
         schedule = self.optimizer._learning_rate
-        steps = (
-            f"{schedule.total_steps:,} steps, rising and falling"
-            if schedule.decay
-            else f"rising for {schedule.total_steps:,} steps, then constant"
-        )
+        rate, steps = self.highest_learning_rate(), "constant"
+        if isinstance(schedule, WarmupLinearDecay):
+            steps = f"{schedule.total_steps:,} steps"
+            if schedule.decay:
+                steps += ", rising and falling"
+            else:
+                steps = f"rising for {steps}, then constant"
         start = fine_tuning_defaults(self.encoder).start
         heads = self.head.heads.values()
         poolings = {head.reading.pooling: None for head in heads}
@@ -296,8 +321,8 @@ class FineTunedModel(keras.Model):
             steps += f"; {' and '.join(poolings)} pooling"
             ways += ", build(pooling=...)"
         print(
-            f"{self.encoder.name} from {start}: learning rate "
-            f"{schedule.learning_rate:g}, {steps}. ({ways})",
+            f"{self.encoder.name} from {start}: learning rate {rate:g}, {steps}. "
+            f"({ways})",
             flush=True,
         )
 

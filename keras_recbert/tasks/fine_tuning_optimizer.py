@@ -5,10 +5,12 @@ import math
 import keras
 from keras import ops
 
-from keras_recbert.tasks.optimizers import AdamW
+from keras_recbert.tasks.optimizers import Adadelta, AdamW
 
 # Parts of the names of weights that are neither matrices nor tables.
 NOT_DECAYED = ["bias", "gamma", "beta", "alpha"]
+OPTIMIZERS = ("adamw", "adadelta")
+ADADELTA_RATE = 1.0  # Zeiler 2012; Liu 2020, section 3.4.1
 
 
 def check_learning_rate(learning_rate):
@@ -138,6 +140,7 @@ def fine_tuning_optimizer(
     weight_decay=0.01,
     rate_factors=None,
     decay=True,
+    optimizer="adamw",
 ):
     """AdamW of BERT's fine-tuning: Devlin et al. 2018, section 3.5, appendix A.
 
@@ -153,15 +156,32 @@ def fine_tuning_optimizer(
         rate_factors: optional dict of the path of a weight to what its learning
             rate is multiplied with; by default all have the same.
         decay: bool. False: the rate stays what it is after the warm-up.
+        optimizer: str. `"adamw"`; or `"adadelta"`, whose rate is constant and which
+            decays nothing, of Liu 2020, section 3.4.1 (rate 1.0, rho 0.95).
 
     Returns:
-        `AdamW`, or `LayerwiseAdamW` for `rate_factors`.
+        `AdamW`, `LayerwiseAdamW` for `rate_factors`, or `Adadelta`.
+
+    Raises:
+        ValueError: for an unknown optimizer, or `"adadelta"` with `rate_factors`.
     """
+    if optimizer not in OPTIMIZERS:
+        raise ValueError(
+            f"`optimizer` must be one of {', '.join(OPTIMIZERS)}. Received: "
+            f"optimizer={optimizer!r}."
+        )
+    if optimizer == "adadelta":
+        if rate_factors is not None:
+            raise ValueError(
+                "`layerwise_decay` is of AdamW. Received: optimizer='adadelta'. Leave "
+                "one out."
+            )
+        return Adadelta(learning_rate, rho=0.95, global_clipnorm=1.0)
     schedule = WarmupLinearDecay(learning_rate, total_steps, warmup_fraction, decay)
     arguments = {"weight_decay": weight_decay, "epsilon": 1e-6, "global_clipnorm": 1.0}
     if rate_factors is None:
-        optimizer = AdamW(schedule, **arguments)
+        adamw = AdamW(schedule, **arguments)
     else:
-        optimizer = LayerwiseAdamW(schedule, rate_factors, **arguments)
-    optimizer.exclude_from_weight_decay(var_names=NOT_DECAYED)
-    return optimizer
+        adamw = LayerwiseAdamW(schedule, rate_factors, **arguments)
+    adamw.exclude_from_weight_decay(var_names=NOT_DECAYED)
+    return adamw
