@@ -20,8 +20,11 @@ __version__ = "0.1.0"
 register_lazily()  # for `keras.models.load_model`
 __getattr__, _, _ = lazy_loader.attach(
     __name__,
-    submodules=["blocks", "data", "heads", "layers", "tasks", "text"],
-    submod_attrs={"train.finetune": ["finetune"], "train.probe": ["probe"]},
+    submodules=["blocks", "data", "heads", "layers", "losses", "tasks", "text"],
+    submod_attrs={
+        "train.finetune": ["distill", "finetune"],
+        "train.probe": ["probe"],
+    },
 )
 __all__ = [
     "ModelCard",
@@ -29,6 +32,7 @@ __all__ = [
     "build",
     "count_parameters",
     "data",
+    "distill",
     "explain",
     "finetune",
     "get_card",
@@ -36,6 +40,7 @@ __all__ = [
     "layers",
     "list_models",
     "load",
+    "losses",
     "probe",
     "register",
     "save_preset",

@@ -18,6 +18,7 @@ ARROWS = {
     "ops": set(),
     "text": {"core", "keras_backend"},
     "metrics": {"core"},
+    "losses": {"keras_backend"},
     "layers": {"core", "keras_backend", "ops"},
     "blocks": {"core", "layers"},
     # The registry loads no TensorFlow.
@@ -71,6 +72,7 @@ ARROWS = {
         "data",
         "heads",
         "keras_backend",
+        "losses",
         "metrics",
         "objectives",
         "serving",

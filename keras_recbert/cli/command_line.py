@@ -22,6 +22,7 @@ from keras_recbert.cli.results import results
 from keras_recbert.cli.speed import benchmark, profile
 from keras_recbert.cli.table import table
 from keras_recbert.cli.training import (
+    distill,
     evaluate,
     finetune,
     pretrain,
@@ -30,6 +31,7 @@ from keras_recbert.cli.training import (
 from keras_recbert.cli.zoo import explain, list_models
 from keras_recbert.config import (
     BenchmarkConfig,
+    DistillationConfig,
     FineTuningConfig,
     PredictConfig,
     PrepareConfig,
@@ -43,6 +45,7 @@ COMMANDS = {
     "list": list_models,
     "quickstart": quickstart,
     "finetune": finetune,
+    "distill": distill,
     "prepare": prepare,
     "pretrain": pretrain,
     "table": table,
@@ -61,6 +64,7 @@ COMMANDS = {
 # Of commands with more than a handful of options: they take `--recipe FILE`.
 CONFIGS = {
     "finetune": FineTuningConfig,
+    "distill": DistillationConfig,
     "prepare": PrepareConfig,
     "pretrain": PretrainingConfig,
     "table": TableConfig,
@@ -90,7 +94,7 @@ def main(argv=None):
         with contextlib.suppress(OSError):  # the terminal may be what is gone
             print(
                 "\nrecbert: stopped. The same command resumes a run of finetune, "
-                "pretrain, table, probe or predict --input.",
+                "distill, pretrain, table, probe or predict --input.",
                 file=sys.stderr,
                 flush=True,
             )

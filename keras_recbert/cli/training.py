@@ -1,11 +1,15 @@
-"""Commands that train and score: quickstart, finetune, pretrain, evaluate."""
+"""Commands that train and score: quickstart, finetune, distill, pretrain, evaluate."""
 
 import pathlib
 from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from keras_recbert.config import FineTuningConfig, PretrainingConfig
+from keras_recbert.config import (
+    DistillationConfig,
+    FineTuningConfig,
+    PretrainingConfig,
+)
 from keras_recbert.core.checks import check_seed
 
 
@@ -38,6 +42,25 @@ def finetune(config: Annotated[FineTuningConfig, arg(name="")]):
     from keras_recbert.train.fine_tuning import fine_tune
 
     _, results = fine_tune(config)
+    _print_results(config, results)
+
+
+def distill(config: Annotated[DistillationConfig, arg(name="")]):
+    """Trains a small student on the logits of a large teacher, scores it, exports it.
+
+    The teacher scores the texts of a table or a data set, texts without labels, and
+    texts that are made of them; the student learns these logits. `--recipe FILE` takes
+    the options from a YAML file; options beside it replace the file's. The same command
+    resumes a run that was stopped.
+    """
+    from keras_recbert.train.distillation import distill
+
+    _, results = distill(config)
+    _print_results(config, results)
+
+
+def _print_results(config, results):
+    """Prints scores, time and place of a finished run."""
     for name, score in results["scores"].items():
         print(f"{name.replace('_', ' ')}: {score:.4f}")
     print(

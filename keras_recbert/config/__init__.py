@@ -11,6 +11,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "PrepareConfig",
             "TableConfig",
         ],
+        "distillation": ["DistillationConfig"],
         "fine_tuning": ["FineTuningConfig"],
         "pretraining": ["PretrainingConfig"],
         "probing": ["ProbeConfig"],

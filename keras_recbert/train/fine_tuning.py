@@ -1,13 +1,17 @@
 """Registered tasks and tables of a user: from a recipe to scores."""
 
+import dataclasses
+from collections.abc import Callable
+
 from keras_recbert.builder import check_weights, encoder_arguments
 from keras_recbert.builder.encoder import encoder_class
 from keras_recbert.config.own_data import file_task
 from keras_recbert.core.extras import check_installed
 from keras_recbert.core.names import check_arguments
+from keras_recbert.data.examples import Examples
 from keras_recbert.data.task_files import hold_out_of_train, load_splits, load_tfds
 from keras_recbert.data.task_labels import name_labels
-from keras_recbert.data.task_spec import get_task
+from keras_recbert.data.task_spec import TaskSpec, get_task
 from keras_recbert.heads import get_head
 from keras_recbert.models.registry import get_card
 from keras_recbert.tasks.task_models import packer_of, split_arguments
@@ -55,22 +59,59 @@ def fine_tune(config):
 
 
 def _fine_tune(run):
-    config = run.config
+    data = load_run_data(run.config)
+    return train(
+        run,
+        data.task,
+        data.train,
+        data.validation,
+        notes=data.notes,
+        test_examples=data.test,
+        finish=data.finish,
+    )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RunData:
+    """What a run trains and scores on.
+
+    Args:
+        task: `TaskSpec`.
+        train: `Examples`.
+        validation: dict of split name to `Examples`.
+        notes: list of sentences, which were printed.
+        test: dict of split name to `Examples`, or None.
+        finish: as for `training_run.train`.
+    """
+
+    task: TaskSpec
+    train: Examples
+    validation: dict
+    notes: list
+    test: dict | None
+    finish: Callable
+
+
+def load_run_data(config):
+    """Reads the examples of a run, once its model, weights and vocabulary are checked.
+
+    Args:
+        config: `FineTuningConfig`, resolved.
+
+    Returns:
+        `RunData`.
+
+    Raises:
+        ValueError, FileNotFoundError: as `fine_tune`.
+    """
     if config.train is not None:
         own_task = file_task(config)
         _check_model(config, own_task or config.task or "classifier")
         data = (load_own_data if own_task is None else load_own_files)(config)
         _tell(data.notes)
         validation = {"validation": data.validation}
-        return train(
-            run,
-            data.task,
-            data.train,
-            validation,
-            notes=data.notes,
-            test_examples=None if data.test is None else {"test": data.test},
-            finish=data.finish,
-        )
+        test = None if data.test is None else {"test": data.test}
+        return RunData(data.task, data.train, validation, data.notes, test, data.finish)
     task = check_task(config.task)
     _check_model(config, task.head)
     submission = None
@@ -91,15 +132,8 @@ def _fine_tune(run):
             return {}
         return report.finish(folder, train_examples, predict)
 
-    return train(
-        run,
-        task,
-        train_examples,
-        validation_examples,
-        notes=notes,
-        test_examples=None if submission is None else submission.examples,
-        finish=finish,
-    )
+    test = None if submission is None else submission.examples
+    return RunData(task, train_examples, validation_examples, notes, test, finish)
 
 
 def check_task(task):

@@ -1,9 +1,9 @@
-"""`keras_recbert.finetune`: `recbert finetune` from Python. Imports no TensorFlow."""
+"""`keras_recbert.finetune` and `distill`: the commands from Python. No TensorFlow."""
 
 import inspect
 import os
 
-from keras_recbert.config import FineTuningConfig
+from keras_recbert.config import DistillationConfig, FineTuningConfig
 from keras_recbert.core.mappings import from_mapping
 
 
@@ -37,21 +37,69 @@ def finetune(**options):
     ... )
     >>> results["scores"]["validation_accuracy"]
     """
+    from keras_recbert.train.fine_tuning import fine_tune
+
+    return fine_tune(config_of(FineTuningConfig, options, "finetune"))
+
+
+def distill(**options):
+    """Trains a student on the logits of a teacher.
+
+    Does what `recbert distill` does, and writes the same folder: a run that was
+    stopped is resumed by the same call.
+
+    Args:
+        **options: the fields of `keras_recbert.config.DistillationConfig`, which says
+            what each is: `teacher`, `train`, `unlabelled`, `model`, ... Paths may be
+            `pathlib.Path`.
+
+    Returns:
+        Tuple of the student of the best epoch, a `keras_recbert.tasks` model, and the
+        dict in `results.json`.
+
+    Raises:
+        ValueError, FileNotFoundError, FileExistsError, RuntimeError, ImportError: as
+            `finetune`, and `keras_recbert.train.distillation.distill`.
+
+    Example:
+
+    >>> student, results = keras_recbert.distill(
+    ...     teacher="runs/reviews", train="reviews.csv", unlabelled="more.txt"
+    ... )
+    >>> results["scores"]["validation_teacher_agreement"]
+    """
+    from keras_recbert.train.distillation import distill
+
+    return distill(config_of(DistillationConfig, options, "distill"))
+
+
+def config_of(cls, options, name):
+    """A config from the options of a call.
+
+    Args:
+        cls: dataclass.
+        options: dict; paths may be `pathlib.Path`.
+        name: str. The call, for errors.
+    """
     values = {
         name: os.fspath(value) if isinstance(value, os.PathLike) else value
         for name, value in options.items()
     }
-    config = from_mapping(FineTuningConfig, values, "finetune")
-    from keras_recbert.train.fine_tuning import fine_tune
-
-    return fine_tune(config)
+    return from_mapping(cls, values, name)
 
 
-# For completion; the call itself is checked by `from_mapping`.
-finetune.__signature__ = inspect.signature(FineTuningConfig).replace(
-    parameters=[
-        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for parameter in inspect.signature(FineTuningConfig).parameters.values()
-    ],
-    return_annotation=inspect.Signature.empty,
-)
+def _signature(cls):
+    """The fields of a config as arguments by name, for completion."""
+    signature = inspect.signature(cls)
+    return signature.replace(
+        parameters=[
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for parameter in signature.parameters.values()
+        ],
+        return_annotation=inspect.Signature.empty,
+    )
+
+
+# The calls themselves are checked by `from_mapping`.
+finetune.__signature__ = _signature(FineTuningConfig)
+distill.__signature__ = _signature(DistillationConfig)

@@ -5,12 +5,10 @@ import hashlib
 
 import numpy as np
 
-from keras_recbert.data.examples import texts_in
 from keras_recbert.data.task_spec import get_task, list_tasks
 from keras_recbert.ops.implementation import compiling
 from keras_recbert.serving.savedmodel import FILES as SAVEDMODEL_FILES
 from keras_recbert.tasks.compiling import compiling_where_it_pays
-from keras_recbert.tasks.text_batches import bucketed_batches
 from keras_recbert.text.vocabulary import save_vocabulary
 from keras_recbert.train.callbacks import (
     StopEarly,
@@ -20,6 +18,7 @@ from keras_recbert.train.callbacks import (
 )
 from keras_recbert.train.checkpoint_callbacks import PlaceInEpoch
 from keras_recbert.train.even_batches import count_real_rows, even_batches
+from keras_recbert.train.labelled_batches import LabelledBatches
 from keras_recbert.train.learning_curve import save_learning_curve
 from keras_recbert.train.run import Loop
 from keras_recbert.train.run_folder import WAY_OUT, RunKind
@@ -27,13 +26,11 @@ from keras_recbert.train.run_model import (
     LabelScale,
     build_model,
     check_memory,
-    class_weights,
     run_vocabulary,
 )
 from keras_recbert.train.validation_split import (
     ValidationSplit,
     labels_of,
-    learned_labels,
     predict_examples,
 )
 
@@ -79,6 +76,7 @@ def train(
     notes=(),
     test_examples=None,
     finish=None,
+    transfer=None,
 ):
     """Trains and scores a model and writes everything into the folder of the run.
 
@@ -99,6 +97,8 @@ def train(
         notes: sentences that go into the results.
         test_examples: optional dict of split name to `Examples` that `finish` reads,
             with labels or without; a run that resumes has to read the same.
+        transfer: optional `keras_recbert.train.transfer_batches.TransferBatches` to
+            learn from in place of the labels of `train_examples`.
         finish: optional function that is called once the model is that of the best
             epoch, with the folder of the run, the training examples and a function
             from `Examples` to logits; it gives a dict of scores to add.
@@ -119,16 +119,19 @@ def train(
         )
     notes = [*notes, *_warnings(task, train_examples)]
     splits = {"train": train_examples, **validation_examples, **(test_examples or {})}
-    texts = corpus or _all_texts(train_examples)
-    vocabulary, vectors = run_vocabulary(config, texts)
+    learned = transfer or LabelledBatches(config, task, train_examples)
+    vocabulary, vectors = run_vocabulary(config, corpus or learned.texts())
     checksums = {name: _checksum(examples) for name, examples in splits.items()}
+    if transfer is not None:
+        checksums["transfer_set"] = transfer.checksum()
     if vectors is not None:
         checksums["vectors"] = vectors.checksum()
     run.check_texts(checksums)
     scale = LabelScale.of(labels_of(train_examples)) if task.scales_labels else None
     with run.strategy.scope():
         words = vocabulary, vectors
-        model, batches, weights = _build(run, task, words, train_examples, scale)
+        fields = tuple(train_examples.fields)
+        model, batches, weights = _build(run, task, words, fields, learned, scale)
     validation = {
         split: ValidationSplit(run, model, examples, scale, task.own_metrics)
         for split, examples in validation_examples.items()
@@ -146,13 +149,13 @@ def train(
         next(iter(validation.values())).tune(model)
         history = state["history"]
         kept = _kept_epoch(config, history[monitor])
-        num_trained = len(train_examples) * len(history[monitor])
+        num_trained = len(learned) * len(history[monitor])
         results = run.results(
             state,
             task=task.name,
             task_version=task.version,
             num_parameters=model.count_params(),
-            learning_rate=model.learning_rate,
+            learning_rate=model.highest_learning_rate(),
             pooling=model.pooling,
             main_score=monitor,
             scores=_scores_of(history, kept),
@@ -163,6 +166,7 @@ def train(
             },
             examples_per_second=num_trained / state["seconds"],
             notes=notes,
+            **learned.facts(),
         )
         if finish is not None:
             predict = functools.partial(predict_examples, run, model)
@@ -171,30 +175,24 @@ def train(
     return model, results
 
 
-def _build(run, task, words, examples, scale):
+def _build(run, task, words, fields, learned, scale):
     """The model, compiled; its batches; the weights of the classes. In the scope."""
     config, strategy = run.config, run.strategy
     vocabulary, vectors = words
     model = build_model(config, task, vocabulary, run.precision, vectors)
     if config.weights is not None:
         print(model.encoder.weights_report, flush=True)
-    model.fields = model.preprocessor.fields[: len(examples.fields)]
-    batch_size = min(config.batch_size, len(examples))
-    batches = bucketed_batches(
-        model.preprocessor,
-        tuple(examples.fields.values()),
-        (learned_labels(model, examples, scale),),
-        batch_size,
-        config.seed,
-        model.head.row_targets,
-    )
+    model.fields = model.preprocessor.fields[: len(fields)]
+    batch_size = min(config.batch_size, len(learned))
+    batches = learned.batches(model, batch_size, scale)
     check_memory(model, batches, batch_size, strategy)
     model.compile_for_fine_tuning(
         len(batches.lengths) * config.epochs,
         warmup_fraction=config.warmup_fraction,
         weight_decay=config.weight_decay,
+        **learned.compile_arguments(model.head),
     )
-    weights = class_weights(config, task, labels_of(examples))
+    weights = learned.class_weights()
     count_real_rows(model, strategy, weights)
     return model, batches, weights
 
@@ -314,8 +312,3 @@ def _checksum(examples):
             for value in (name, *column):
                 digest.update(str(value).encode() + b"\0")
     return digest.hexdigest()
-
-
-def _all_texts(examples):
-    columns = examples.fields.values()
-    return [text for column in columns for value in column for text in texts_in(value)]

@@ -22,6 +22,7 @@ class ValidationSplit:
 
     def __init__(self, run, model, examples, scale, own_metrics=MappingProxyType({})):
         self._examples, self._own_metrics = examples, own_metrics
+        self._loss = model.head.loss()  # of labels, whatever training learns from
         self._labels = labels_of(examples)
         self._targets = learned_labels(model, examples, scale)
         self._predicted = _Predicted(run, model, examples, self._targets)
@@ -37,7 +38,7 @@ class ValidationSplit:
             dict of `loss` and of each metric, to float.
         """
         logits = self._predicted.logits(model)
-        loss = float(model.loss(self._predicted.targets, logits))
+        loss = float(self._loss(self._predicted.targets, logits))
         return {"loss": loss, **self._scores(model.head, metrics, logits)}
 
     def _scores(self, head, metrics, logits):

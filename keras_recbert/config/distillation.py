@@ -1,0 +1,109 @@
+"""What a distillation run is, as data: a recipe file or the flags of a command."""
+
+import dataclasses
+import math
+
+from keras_recbert.config.augmentation import Augmentation
+from keras_recbert.config.fine_tuning import FineTuningConfig
+from keras_recbert.config.run import check
+from keras_recbert.core.checks import check_integer, check_seed
+
+OBJECTIVES = ("logits", "probabilities")
+OPTIMIZERS = ("adamw", "adadelta")
+# What has no meaning where a student learns from a teacher.
+REFUSED = ("tfds", "submission", "class_weights", "long_texts", "window_pooling")
+
+
+@dataclasses.dataclass
+class DistillationConfig(FineTuningConfig):
+    """One distillation run: a teacher, texts, a student.
+
+    The options of `FineTuningConfig` are those of the student: of its data, model,
+    training and output.
+
+    Args:
+        teacher: Model to learn from: the output folder of `recbert finetune`, a preset
+            or a model.keras.
+        unlabelled: Texts without labels to learn on too: a table like that of train, or
+            a text file (.txt), a text a line.
+        transfer_set: Folder of the texts with the teacher's logits, which runs can
+            share; by default transfer_set in output_dir.
+        n_iter: Synthetic examples made of each example (Liu 2020, section 3.3); those
+            that are there already are dropped.
+        mask_probability: How often a word becomes [MASK].
+        pos_probability: How often a word is replaced by another of its part of speech.
+        ngram_probability: How often an example becomes one of its n-grams.
+        augmentation_seed: Seed of the augmentation, so that runs of several seeds share
+            a transfer set.
+        teacher_batch_size: Texts that the teacher reads at a time.
+        teacher_precision: float32, bfloat16 or auto, see precision; of the teacher.
+        objective: logits, the squared distance of the logits; or probabilities, the
+            cross-entropy of softened probabilities.
+        temperature: What logits are divided by before they become probabilities.
+        label_weight: In [0, 1]: share of the loss of the label where an example has
+            one.
+        optimizer: adamw or adadelta (rate 1.0 by default, constant).
+    """
+
+    model: str = "word_blstm"
+    epochs: int = 6
+    batch_size: int = 128
+    teacher: str | None = None
+    unlabelled: str | None = None
+    transfer_set: str | None = None
+    n_iter: int = 10
+    mask_probability: float = 0.1
+    pos_probability: float = 0.1
+    ngram_probability: float = 0.0
+    augmentation_seed: int = 0
+    teacher_batch_size: int = 128
+    teacher_precision: str = "auto"
+    objective: str = "logits"
+    temperature: float = 1.0
+    label_weight: float = 0.0
+    optimizer: str = "adamw"
+
+    def __post_init__(self):
+        super().__post_init__()
+        for name in REFUSED:
+            default = type(self).__dataclass_fields__[name].default
+            if getattr(self, name) != default:
+                raise ValueError(
+                    f"`{name}` is of runs that learn from labels. Received: "
+                    f"{name}={getattr(self, name)!r} in a distillation. Leave it out."
+                )
+        check_integer(1, teacher_batch_size=self.teacher_batch_size)
+        check_seed(self.augmentation_seed, "augmentation_seed")
+        self.augmentation()
+        valid = 0 < self.temperature < math.inf
+        check(valid, self, "temperature", "above 0 and finite")
+        check(0 <= self.label_weight <= 1, self, "label_weight", "in [0, 1]")
+        rule = " or ".join(OBJECTIVES)
+        check(self.objective in OBJECTIVES, self, "objective", rule)
+        rule = " or ".join(OPTIMIZERS)
+        check(self.optimizer in OPTIMIZERS, self, "optimizer", rule)
+        rule = "auto, float32 or bfloat16"
+        valid = self.teacher_precision in ("auto", "float32", "bfloat16")
+        check(valid, self, "teacher_precision", rule)
+        for name in ("teacher", "unlabelled", "transfer_set"):
+            check(getattr(self, name) != "", self, name, "a path")
+
+    def run_dir(self):
+        """Folder of the run."""
+        if self.output_dir is not None:
+            return self.output_dir
+        return f"{super().run_dir()}-distilled"
+
+    def augmentation(self):
+        """`Augmentation` of the texts."""
+        return Augmentation(
+            n_iter=self.n_iter,
+            mask_probability=self.mask_probability,
+            pos_probability=self.pos_probability,
+            ngram_probability=self.ngram_probability,
+            seed=self.augmentation_seed,
+        )
+
+    def _free_options(self):
+        free = ["transfer_set", "teacher_batch_size"]
+        return [*super()._free_options(), *free]

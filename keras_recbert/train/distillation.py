@@ -1,0 +1,261 @@
+"""Distillation: a teacher scores texts, and a student learns its logits."""
+
+import dataclasses
+import hashlib
+import pathlib
+
+import numpy as np
+
+from keras_recbert.config.own_data import file_task
+from keras_recbert.core.extras import check_installed
+from keras_recbert.config.augmentation import Augmentation
+from keras_recbert.data.augmentation import TextAugmenter
+from keras_recbert.data.tables import read_table
+from keras_recbert.data.transfer_set import write_transfer_set
+from keras_recbert.models.registry import get_card
+from keras_recbert.serving.text_columns import choose_text_columns
+from keras_recbert.train.fine_tuning import load_run_data
+from keras_recbert.train.own_data import check_files
+from keras_recbert.train.precision import choose_precision
+from keras_recbert.train.run import open_run
+from keras_recbert.train.run_folder import RunKind
+from keras_recbert.train.teacher import HEADS, Teacher
+from keras_recbert.train.training_run import FINE_TUNING, train
+from keras_recbert.train.transfer_batches import TransferBatches
+from keras_recbert.train.validation_split import labels_of
+
+DISTILLATION = RunKind(
+    name="distillation",
+    own_files=FINE_TUNING.own_files,
+    own_folders=FINE_TUNING.own_folders,
+    next_step=FINE_TUNING.next_step,
+)
+TRANSFER_SET = "transfer_set"
+
+
+def distill(config):
+    """Trains a student on a teacher's logits of labelled, unlabelled and made-up texts.
+
+    Liu 2020, chapter 3. The stages are kept: the transfer set (texts and logits) in a
+    folder that other runs may share, the training in checkpoints. The same command
+    resumes whatever was stopped.
+
+    Args:
+        config: `keras_recbert.config.DistillationConfig`.
+
+    Returns:
+        Tuple of the student and its results, see `training_run.train`; `scores` has
+        those of the teacher, too, and how often both agree.
+
+    Raises:
+        FileNotFoundError: if teacher or texts are not there.
+        ValueError: if an option, the teacher, its labels or a file is not as it should
+            be; if the transfer set was made from something else.
+        Others: as `keras_recbert.train.fine_tuning.fine_tune`.
+    """
+    config = config.resolved()
+    get_card(config.model)
+    check_installed("`recbert distill`", "train", "sklearn", "scipy", "matplotlib")
+    if config.pos_probability > 0 and config.n_iter > 0:
+        check_installed("`pos_probability`", "distill", "nltk")
+    if config.teacher is None:
+        raise ValueError(
+            "Name the model to learn from: teacher (--teacher FOLDER), the output "
+            "folder of `recbert finetune`."
+        )
+    if config.train is not None:
+        if file_task(config) is not None:
+            raise ValueError(
+                f"A student learns from tables of texts. Received: train="
+                f"{config.train!r}, which is read as files of {file_task(config)} are."
+            )
+        check_files(config)
+    with open_run(config, DISTILLATION) as run:
+        return _distill(run)
+
+
+def _distill(run):
+    config = run.config
+    precision = choose_precision(config.teacher_precision)
+    teacher = Teacher(config.teacher, precision, config.teacher_batch_size)
+    data = load_run_data(config)
+    _check_head(data.task, config)
+    places = teacher.check_task(data.task)
+    train_examples = data.train
+    if config.limit is not None:
+        rows = range(min(config.limit, len(train_examples)))
+        train_examples = train_examples.take(rows)
+    texts = _Texts.of(config, data.task, train_examples)
+
+    def score(columns):
+        return teacher.logits(columns)[:, places]
+
+    folder = config.transfer_set or pathlib.Path(run.folder) / TRANSFER_SET
+    transfer = write_transfer_set(
+        folder,
+        data.task.fields,
+        len(places),
+        texts.examples,
+        score,
+        {
+            "teacher": teacher.checksum,
+            "teacher_precision": precision.chosen,
+            "logits": places,
+            "texts": texts.checksum(),
+            "augmentation": dataclasses.asdict(config.augmentation()),
+        },
+    )
+    print(
+        f"Transfer set: {transfer.num_records:,} texts, {transfer.num_labels:,} with a "
+        f"label, in {folder}.",
+        flush=True,
+    )
+    teacher_logits = {
+        split: score([list(column) for column in examples.fields.values()])
+        for split, examples in data.validation.items()
+    }
+    facts = {
+        "teacher": {"checksum": teacher.checksum, "precision": precision.chosen},
+        "transfer_set": {
+            "records": transfer.num_records,
+            "labels": transfer.num_labels,
+            "made_from": transfer.made_from,
+            "measured": transfer.measured,
+        },
+    }
+    head, size = teacher.model.head, teacher.model.count_params()
+    facts["teacher"]["num_parameters"] = size
+    del teacher
+
+    def finish(folder, examples, predict):
+        scores = data.finish(folder, examples, predict)
+        for split, logits in teacher_logits.items():
+            found = _compare(data, split, head, logits, predict)
+            scores |= {f"{split}_{name}": value for name, value in found.items()}
+        return scores
+
+    return train(
+        run,
+        data.task,
+        train_examples,
+        data.validation,
+        notes=data.notes,
+        test_examples=data.test,
+        finish=finish,
+        transfer=TransferBatches(config, transfer, facts),
+    )
+
+
+def _check_head(task, config):
+    if task.head not in HEADS:
+        raise ValueError(
+            f"A student learns the logits of texts: of {', '.join(HEADS)}. Received: "
+            f"{task.name}, whose head is {task.head!r}."
+        )
+    if task.head != "classifier" and config.objective != "logits":
+        raise ValueError(
+            f"`objective` of a {task.head} must be logits. Received: objective="
+            f"{config.objective!r}."
+        )
+    if task.head == "multilabel_classifier" and config.label_weight:
+        raise ValueError(
+            "`label_weight` is of one label or score an example. Received: "
+            f"label_weight={config.label_weight} for a multilabel_classifier."
+        )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Texts:
+    """The texts of a transfer set.
+
+    Args:
+        fields: dict of name to list of str; unlabelled texts behind the labelled.
+        labels: list of numbers, those of the first texts.
+        augmentation: `Augmentation`.
+    """
+
+    fields: dict
+    labels: list
+    augmentation: Augmentation
+
+    @classmethod
+    def of(cls, config, task, examples):
+        """Those of a run."""
+        fields = {name: list(column) for name, column in examples.fields.items()}
+        labels = labels_of(examples)
+        labels = [] if np.ndim(labels) > 1 else np.asarray(labels, float).tolist()
+        if config.unlabelled is not None:
+            more = _read_unlabelled(config, tuple(fields))
+            for column, texts in zip(fields.values(), more, strict=True):
+                column += texts
+        return cls(fields, labels, config.augmentation())
+
+    def checksum(self):
+        """Checksum of texts and labels, and of what is made of them."""
+        digest = hashlib.sha256(repr(self.labels).encode())
+        for name, column in self.fields.items():
+            for text in (name, *column):
+                digest.update(text.encode() + b"\0")
+        return digest.hexdigest()
+
+    def examples(self):
+        """Yields tuples of texts and label, or None."""
+        for row, iteration, texts in TextAugmenter(self.fields, self.augmentation):
+            has_label = iteration == 0 and row < len(self.labels)
+            yield texts, self.labels[row] if has_label else None
+
+
+def _read_unlabelled(config, fields):
+    """Columns of texts of the file without labels."""
+    path = config.unlabelled
+    if str(path).endswith(".txt"):
+        if len(fields) != 1:
+            raise ValueError(
+                f"{path}: a line is one text, and an example has {len(fields)}. Write a "
+                f"table with the columns {', '.join(fields)}."
+            )
+        with open(path, encoding=config.encoding or "utf-8") as file:
+            texts = [line.strip() for line in file if line.strip()]
+        if not texts:
+            raise ValueError(f"{path} holds no text.")
+        return [texts]
+    table = read_table(path, config.encoding)
+    given = config.text_column or ()
+    given = (given,) if isinstance(given, str) else tuple(given)
+    columns = choose_text_columns(path, table.columns, given)
+    if len(columns) != len(fields):
+        raise ValueError(
+            f"{path}: an example has {len(fields)} text(s), and the texts are in the "
+            f"columns {', '.join(columns)}."
+        )
+    return [table.values(name) for name in columns]
+
+
+def _compare(data, split, head, teacher_logits, predict):
+    """Scores of the teacher, and how near the student is to it."""
+    examples, task = data.validation[split], data.task
+    student = predict(examples)
+    if task.head == "regressor":
+        teacher_logits = teacher_logits[:, 0]
+        found = {"teacher_correlation": _correlation(teacher_logits, student)}
+    elif task.head == "classifier":
+        equal = teacher_logits.argmax(1) == student.argmax(1)
+        found = {"teacher_agreement": float(equal.mean())}
+    else:
+        found = {
+            "teacher_agreement": float(((teacher_logits > 0) == (student > 0)).mean())
+        }
+    shared = [name for name in task.metrics if name not in task.own_metrics]
+    labels = head.as_targets(labels_of(examples))
+    scores = head.scores(shared, labels, teacher_logits) if shared else {}
+    if task.own_metrics:
+        predictions = head.predictions(teacher_logits)
+        for name, metric in task.own_metrics.items():
+            scores[name] = metric(examples, predictions)
+    return found | {f"teacher_{name}": value for name, value in scores.items()}
+
+
+def _correlation(one, other):
+    if np.ptp(one) == 0 or np.ptp(other) == 0:
+        return 0.0
+    return float(np.corrcoef(one, other)[0, 1])

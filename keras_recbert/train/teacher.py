@@ -1,0 +1,157 @@
+"""A trained model that a student learns from."""
+
+import hashlib
+import pathlib
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import keras_recbert
+from keras_recbert.convert.open_checkpoint import is_preset
+from keras_recbert.convert.preset_files import CARD
+from keras_recbert.core.json_files import file_sha256, read_json
+from keras_recbert.tasks.text_batches import pack
+from keras_recbert.train.run_folder import PRESET
+
+HEADS = ("classifier", "multilabel_classifier", "regressor")
+
+
+class Teacher:
+    """The logits of a trained model, for texts in which words may be masked.
+
+    Attributes:
+        path: path of the preset or file.
+        model: the model, in the precision asked for.
+        checksum: str. Of weights, tokenizer and arguments.
+
+    Args:
+        path: str or path. Output folder of `recbert finetune`, a preset or a
+            model.keras.
+        precision: `keras_recbert.train.precision.Precision`.
+        batch_size: int. Texts that the model reads at a time.
+
+    Raises:
+        FileNotFoundError: if there is nothing at `path`.
+        ValueError: if it holds no model of a task with logits of texts.
+    """
+
+    def __init__(self, path, precision, batch_size=128):
+        self.path = _find(path)
+        self.checksum = _checksum(self.path)
+        model = keras_recbert.load(self.path)
+        task = getattr(getattr(model, "head", None), "task", None)
+        if task not in HEADS:
+            held = "an encoder without a head" if task is None else f"task {task!r}"
+            raise ValueError(
+                f"The teacher at {self.path} must be one of {', '.join(HEADS)}. "
+                f"Received: {held}. Train one: recbert finetune."
+            )
+        if model.preprocessor is None:
+            raise ValueError(
+                f"The teacher at {self.path} has no vocabulary, so it takes no texts."
+            )
+        self.model = _in_precision(model, precision.policy)
+        self.batch_size = batch_size
+        self._packer = self.model.preprocessor.reading_masks()
+
+    def check_task(self, task):
+        """Checks that a student of a task can learn from this teacher.
+
+        Args:
+            task: `keras_recbert.data.TaskSpec`.
+
+        Returns:
+            list of int, the teacher's logit of each of the student's.
+
+        Raises:
+            ValueError: if head, fields or classes differ.
+        """
+        head = self.model.head
+        if head.task != task.head:
+            raise ValueError(
+                f"The teacher at {self.path} is a {head.task}, and {task.name} needs a "
+                f"{task.head}."
+            )
+        fields = tuple(self.model.fields)
+        if len(fields) != len(task.fields):
+            raise ValueError(
+                f"The teacher at {self.path} reads {len(fields)} text(s) an example, "
+                f"{', '.join(fields)}, and {task.name} has {len(task.fields)}."
+            )
+        if head.task == "regressor":
+            return [0]
+        own, wanted = list(head.label_names), list(task.label_names)
+        numbered = [str(index) for index in range(len(own))]
+        if own == numbered and len(own) == len(wanted):
+            return list(range(len(own)))  # classes that nobody has named
+        if sorted(own) != sorted(wanted):
+            raise ValueError(
+                f"Teacher and student must have the same labels. The teacher at "
+                f"{self.path} has {', '.join(own)}; {task.name} has "
+                f"{', '.join(wanted)}."
+            )
+        return [own.index(name) for name in wanted]
+
+    def logits(self, columns):
+        """Logits of texts.
+
+        Args:
+            columns: list of lists of str, one for each field.
+
+        Returns:
+            float32 `(num_examples, num_logits)`, in the order of the texts.
+        """
+        sizes = sum(np.array([len(text.encode()) for text in col]) for col in columns)
+        order = np.argsort(sizes, kind="stable")
+        found = []
+        for start in range(0, len(order), self.batch_size):
+            rows = order[start : start + self.batch_size]
+            parts = tuple(
+                tf.constant([column[row] for row in rows]) for column in columns
+            )
+            found.append(self._predict(parts))
+        logits = np.concatenate(found)
+        logits = logits.reshape(len(order), -1)
+        back = np.empty_like(logits)
+        back[order] = logits
+        return back
+
+    def _predict(self, parts):
+        return self.model.predict_on_batch(pack(self._packer, parts))
+
+
+def _find(path):
+    """The preset or model.keras at a path."""
+    path = pathlib.Path(path)
+    if is_preset(path) or (path.is_file() and path.suffix == ".keras"):
+        return path
+    if is_preset(path / PRESET):
+        return path / PRESET
+    there = "There is" if path.exists() else "There is nothing there:"
+    raise FileNotFoundError(
+        f"{path} holds no teacher. {there} no preset and no model.keras. Expected the "
+        "output folder of `recbert finetune`, a preset or a model.keras."
+    )
+
+
+def _checksum(path):
+    if path.is_file():
+        return file_sha256(path)
+    files = read_json(path / CARD)["files"]
+    sums = " ".join(f"{name} {files[name]['sha256']}" for name in sorted(files))
+    return hashlib.sha256(sums.encode()).hexdigest()
+
+
+def _in_precision(model, policy):
+    """The model, computing in a precision."""
+    if model.encoder.policy.name == policy:
+        return model
+    config = model.get_config()
+    dtype = keras.dtype_policies.serialize(keras.dtype_policies.get(policy))
+    config["encoder"]["config"]["dtype"] = dtype
+    fields = model.fields
+    changed = type(model).from_config(config)
+    changed.set_weights(model.get_weights())
+    changed.fields = fields
+    return changed

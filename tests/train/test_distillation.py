@@ -1,0 +1,232 @@
+"""A student learns from a teacher: the command, the call, a stop, what is refused."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from own_tables import OPTIONS, write_rows
+from stopped_runs import Stopped, stop_at
+from toy_texts import review_pairs, reviews, tiny_model
+
+import keras_recbert
+from keras_recbert.cli import main
+from keras_recbert.config import DistillationConfig
+from keras_recbert.data.transfer_set import open_transfer_set
+from keras_recbert.train.distillation import distill
+from keras_recbert.train.precision import Precision
+from keras_recbert.train.teacher import Teacher
+
+STUDENT = {
+    "model": "word_blstm",
+    "overrides": {"recurrent_dim": 8, "pooled_dim": 7, "vector_dim": 9},
+    "epochs": 4,
+    "batch_size": 8,
+    "learning_rate": 1e-2,
+    "n_iter": 2,
+    "pos_probability": 0.0,
+    "max_sequence_length": 32,
+    "export": False,
+}
+FLOAT32 = Precision("float32", "asked for")
+
+
+def tables(folder):
+    texts, labels = reviews(128)
+    names = ("bad", "good")
+    rows = [(text, names[label]) for text, label in zip(texts, labels, strict=True)]
+    train = write_rows(folder / "train.csv", ("text", "label"), rows[:96])
+    validation = write_rows(folder / "validation.csv", ("text", "label"), rows[96:])
+    return {"train": train, "validation": validation}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Tables, and a teacher that has learned them."""
+    folder = tmp_path_factory.mktemp("distillation")
+    options = {**OPTIONS, "epochs": 8, "output_dir": folder / "teacher"}
+    options |= tables(folder)
+    keras_recbert.finetune(**options)
+    return folder
+
+
+@pytest.fixture
+def options(folder, tmp_path):
+    names = ("train", "validation")
+    return {
+        **STUDENT,
+        **{name: str(folder / f"{name}.csv") for name in names},
+        "teacher": str(folder / "teacher"),
+        "teacher_precision": "float32",
+        "output_dir": str(tmp_path / "run"),
+    }
+
+
+def run(options, **changes):
+    return distill(DistillationConfig(**{**options, **changes}))
+
+
+def test_a_student_learns_its_teacher(options, folder, tmp_path, capsys):
+    more = tmp_path / "more.txt"
+    more.write_text("good music\n\na very dull story\n")
+    options["unlabelled"] = str(more)
+    student, results = keras_recbert.distill(**options)
+    out = capsys.readouterr().out
+    scores = results["scores"]
+    assert scores["validation_teacher_accuracy"] == 1.0
+    assert scores["validation_teacher_agreement"] >= 0.9
+    assert scores["validation_accuracy"] >= 0.9
+    history = results["history"]
+    assert history["teacher_agreement"][-1] > history["teacher_agreement"][0]
+    made = results["transfer_set"]
+    assert made["labels"] == 96
+    assert 98 < made["records"] <= 98 * 3
+    assert f"Transfer set: {made['records']:,} texts, 96 with a label" in out
+    # Logits are those of the teacher, of the very texts, masked words too.
+    transfer = open_transfer_set(tmp_path / "run/transfer_set")
+    texts, logits, labels = zip(*transfer.records(), strict=True)
+    assert texts[96:98] == (("good music",), ("a very dull story",))
+    assert any("[MASK]" in text for (text,) in texts)
+    teacher = keras_recbert.load(folder / "teacher/preset")
+    plain = [index for index, (text,) in enumerate(texts) if "[MASK]" not in text]
+    expected = teacher.predict([texts[index][0] for index in plain], verbose=0)
+    found = np.stack(logits)[plain]
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    # The student has a vocabulary of its own, and forgets what it was compiled with.
+    assert "[" not in student.preprocessor.tokenizer.vocabulary
+    loaded = keras_recbert.load(tmp_path / "run/model.keras")
+    np.testing.assert_allclose(
+        loaded.predict(["a good film"]), student.predict(["a good film"]), atol=1e-5
+    )
+
+
+def test_masks_reach_the_teacher(folder):
+    """As `[MASK]` of its vocabulary, not as three words."""
+    teacher = Teacher(folder / "teacher", FLOAT32)
+    packed = teacher._packer(["a [MASK] film", "[MASK]."])
+    tokenizer = teacher.model.preprocessor.tokenizer
+    ids = packed["token_ids"].numpy()
+    assert tokenizer.mask_id in ids[0] and tokenizer.mask_id in ids[1]
+    plain = teacher.model.preprocessor(["a [MASK] film"])["token_ids"].numpy()
+    assert tokenizer.mask_id not in plain
+
+
+def test_logits_do_not_depend_on_order_or_batches(folder):
+    texts, _ = reviews(17)
+    few = Teacher(folder / "teacher", FLOAT32, batch_size=3).logits([texts])
+    many = Teacher(folder / "teacher", FLOAT32, batch_size=64).logits([texts[::-1]])
+    np.testing.assert_allclose(few, many[::-1], atol=1e-5)
+    bfloat16 = Teacher(folder / "teacher", Precision("bfloat16", "asked for"))
+    assert bfloat16.model.encoder.policy.name == "mixed_bfloat16"
+    difference = np.abs(bfloat16.logits([texts]) - few).max()
+    assert 0 < difference < 0.1
+
+
+def test_a_run_that_was_stopped_resumes(options, monkeypatch, tmp_path):
+    """Inside an epoch, with the weights of a run that was not; the teacher rests."""
+    options |= {"epochs": 2, "n_iter": 1, "checkpoint_every": 1}
+    with monkeypatch.context() as patch:
+        stop_at(patch, 17)
+        with pytest.raises(Stopped):
+            run(options)
+
+    def never(*_):
+        raise AssertionError
+
+    transfer = tmp_path / "run/transfer_set"
+    before = open_transfer_set(transfer).sha256()
+    student, results = run(options)
+    assert open_transfer_set(transfer).sha256() == before
+    shared = {"transfer_set": str(transfer), "output_dir": str(tmp_path / "whole")}
+    whole, expected = run(options, **shared)
+    assert results["history"]["loss"] == expected["history"]["loss"]
+    for found, weights in zip(student.get_weights(), whole.get_weights(), strict=True):
+        np.testing.assert_array_equal(found, weights)
+
+
+def test_pairs_labels_and_probabilities(tmp_path, eager_steps):
+    """A student of two texts, on labels too, with another optimizer."""
+    first, second, labels = review_pairs(16)
+    rows = list(zip(first, second, labels.tolist(), strict=True))
+    header = ("text", "text_pair", "label")
+    train = write_rows(tmp_path / "train.csv", header, rows)
+    teacher = tiny_model(label_names=["0", "1"])
+    teacher.fields = ("text", "text_pair")
+    teacher.save_preset(tmp_path / "teacher")
+    changes = {
+        "model": "word_blstm_siamese",
+        "train": train,
+        "validation": train,
+        "text_column": ["text", "text_pair"],
+        "teacher": str(tmp_path / "teacher"),
+        "output_dir": str(tmp_path / "run"),
+        "objective": "probabilities",
+        "temperature": 2.0,
+        "label_weight": 0.5,
+        "optimizer": "adadelta",
+        "learning_rate": None,
+        "epochs": 1,
+        "n_iter": 1,
+    }
+    student, results = run(STUDENT, **changes)
+    assert results["learning_rate"] == 1.0
+    assert student.predict(([first[0]], [second[0]]), verbose=0).shape == (1, 2)
+    assert results["transfer_set"]["labels"] == len(rows)
+
+
+def test_scores(tmp_path, eager_steps):
+    """A regressor learns scores on the scale of the labels."""
+    texts, labels = reviews(24)
+    rows = [(text, 3.0 + 2 * label) for text, label in zip(texts, labels, strict=True)]
+    train = write_rows(tmp_path / "train.csv", ("text", "label"), rows)
+    tiny_model(task="regressor").save_preset(tmp_path / "teacher")
+    changes = {
+        "task": "regressor",
+        "train": train,
+        "validation": train,
+        "teacher": str(tmp_path / "teacher"),
+        "output_dir": str(tmp_path / "run"),
+        "epochs": 1,
+        "n_iter": 0,
+    }
+    _, results = run(STUDENT, **changes)
+    assert -1 <= results["scores"]["validation_teacher_correlation"] <= 1
+
+
+def test_the_command(options, tmp_path, capsys, eager_steps):
+    path = tmp_path / "recipe.yaml"
+    path.write_text(json.dumps({**options, "epochs": 1, "n_iter": 1, "export": True}))
+    assert main(["distill", "--recipe", str(path), "--limit", "9"]) == 0
+    out = capsys.readouterr().out
+    assert "validation teacher agreement: " in out
+    assert main(["predict", str(tmp_path / "run/savedmodel"), "a good film"]) == 0
+    with open(tmp_path / "run/history.csv") as file:
+        assert "teacher_agreement" in next(csv.reader(file))
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"teacher": None}, "Name the model to learn from: teacher"),
+        ({"teacher": "nowhere"}, "nowhere holds no teacher"),
+        ({"unlabelled": "nowhere.txt"}, "nowhere.txt"),
+        ({"label_weight": 2.0}, "`label_weight` must be in"),
+        ({"class_weights": "balanced"}, "`class_weights` is of runs that learn from"),
+        ({"mask_probability": 0.0}, "Nothing would be changed"),
+        ({"model": "bilstm_students"}, "word_blstm"),
+    ],
+)
+def test_what_is_wrong_is_told_before_work_starts(options, changes, message, tmp_path):
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        run(options, **changes)
+    assert not (tmp_path / "run").exists()
+
+
+def test_other_labels_and_another_teacher(options, tmp_path, eager_steps):
+    tiny_model(label_names=["bad", "fine"]).save_preset(tmp_path / "other")
+    with pytest.raises(ValueError, match="has bad, fine; train has bad, good"):
+        run(options, teacher=str(tmp_path / "other"))
+    run(options, epochs=1, n_iter=0)
+    tiny_model(label_names=["good", "bad"]).save_preset(tmp_path / "third")
+    with pytest.raises(ValueError, match="transfer set that was made from something"):
+        run(options, teacher=str(tmp_path / "third"), n_iter=0, overwrite=True)
