@@ -12,6 +12,7 @@ import tyro
 
 import keras_recbert
 from keras_recbert.cli.arguments import config_from, without_empty
+from keras_recbert.cli.augmenting import augment
 from keras_recbert.cli.corpora import prepare, vocabulary
 from keras_recbert.cli.extensions import import_extensions
 from keras_recbert.cli.files import convert, export
@@ -29,6 +30,7 @@ from keras_recbert.cli.training import (
 )
 from keras_recbert.cli.zoo import explain, list_models
 from keras_recbert.config import (
+    AugmentConfig,
     BenchmarkConfig,
     FineTuningConfig,
     PredictConfig,
@@ -43,6 +45,7 @@ COMMANDS = {
     "list": list_models,
     "quickstart": quickstart,
     "finetune": finetune,
+    "augment": augment,
     "prepare": prepare,
     "pretrain": pretrain,
     "table": table,
@@ -61,6 +64,7 @@ COMMANDS = {
 # Of commands with more than a handful of options: they take `--recipe FILE`.
 CONFIGS = {
     "finetune": FineTuningConfig,
+    "augment": AugmentConfig,
     "prepare": PrepareConfig,
     "pretrain": PretrainingConfig,
     "table": TableConfig,
