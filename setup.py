@@ -36,6 +36,7 @@ PREPARE = [
     "apache-beam>=2.77,<3",  # runs the preparation of a corpus, anywhere
     "nupunkt>=0.8,<0.9",  # ends of sentences; brings its own model
 ]
+DISTILL = [*TRAIN, "nltk>=3.9.2,<4"]  # parts of speech, for augmented text
 SEARCH = ["optuna>=5,<6"]  # open search of options
 NOTEBOOKS = ["nbclient>=0.10,<1", "nbformat>=5.10,<6", "ipykernel>=6.29,<8"]
 OFFICIAL = ["tf-models-official>=2.20,<2.21"]
@@ -53,6 +54,7 @@ TEST = [
     *PREPARE,
     *NOTEBOOKS,
     *SEARCH,
+    *DISTILL,
     "pytest>=8,<10",
     "pytest-xdist>=3.6,<4",  # two test files side by side
     "ruff==0.17.5",  # a new formatter is a change of its own
@@ -78,11 +80,12 @@ setup(
         "prepare": PREPARE,
         "pretrain": [*TRAIN, *PREPARE],
         "official": OFFICIAL,
+        "distill": DISTILL,
         "search": [*TRAIN, *SEARCH],
         "notebooks": [*TRAIN, *NOTEBOOKS],
         "benchmark": BENCHMARK,
         "test": TEST,
-        "all": [*TRAIN, *DATA, *PREPARE, *SEARCH, *NOTEBOOKS, *OFFICIAL],
+        "all": [*TRAIN, *DATA, *PREPARE, *SEARCH, *DISTILL, *NOTEBOOKS, *OFFICIAL],
     },
     entry_points={"console_scripts": ["recbert = keras_recbert.cli:main"]},
     classifiers=[

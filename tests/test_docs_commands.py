@@ -244,6 +244,7 @@ def place(tmp_path, data_dir, monkeypatch):
         (tmp_path / re.match(r"# (\w+\.py)\n", block)[1]).write_text(block)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(VARIABLE, "")
+    monkeypatch.setenv("NLTK_DATA", str(data_dir / "nltk_data"))
     return tmp_path
 
 

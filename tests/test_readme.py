@@ -45,6 +45,7 @@ def test_python_blocks_of_the_docs_run(tmp_path, monkeypatch):
                     exec(compile(block, name, "exec"), namespace)
                     run.append(name)
     assert set(run) == {
+        "augmentation.md",
         "embeddings.md",
         "long_texts.md",
         "multiple_choice.md",

@@ -12,6 +12,7 @@ import tyro
 
 import keras_recbert
 from keras_recbert.cli.arguments import config_from, without_empty
+from keras_recbert.cli.augmenting import augment
 from keras_recbert.cli.corpora import prepare, vocabulary
 from keras_recbert.cli.extensions import import_extensions
 from keras_recbert.cli.files import convert, export
@@ -30,6 +31,7 @@ from keras_recbert.cli.training import (
 )
 from keras_recbert.cli.zoo import explain, list_models
 from keras_recbert.config import (
+    AugmentConfig,
     BenchmarkConfig,
     DistillationConfig,
     FineTuningConfig,
@@ -46,6 +48,7 @@ COMMANDS = {
     "quickstart": quickstart,
     "finetune": finetune,
     "distill": distill,
+    "augment": augment,
     "prepare": prepare,
     "pretrain": pretrain,
     "table": table,
@@ -65,6 +68,7 @@ COMMANDS = {
 CONFIGS = {
     "finetune": FineTuningConfig,
     "distill": DistillationConfig,
+    "augment": AugmentConfig,
     "prepare": PrepareConfig,
     "pretrain": PretrainingConfig,
     "table": TableConfig,

@@ -1,6 +1,7 @@
 """Data sets: files to examples, and a task spec each. No TensorFlow."""
 
 from keras_recbert.data import tasks  # noqa: F401 -- for their registration
+from keras_recbert.data.augmentation import Augmentation, augment
 from keras_recbert.data.examples import Examples
 from keras_recbert.data.rows import TableRows
 from keras_recbert.data.table_reader import TableReader
@@ -14,12 +15,14 @@ from keras_recbert.data.task_spec import (
 from keras_recbert.data.tsv import TsvReader
 
 __all__ = [
+    "Augmentation",
     "Examples",
     "TableReader",
     "TableRows",
     "TaskSpec",
     "TfdsSource",
     "TsvReader",
+    "augment",
     "get_task",
     "list_tasks",
     "register_task",

@@ -48,20 +48,39 @@ def choose_columns(table, text_column=None, label_column=None):
         ValueError: for a name that is not there, or where a guess would be between
             several columns; lists the columns.
     """
-    named = [] if text_column is None else _as_list(text_column)
-    for name in [*named, *([] if label_column is None else [label_column])]:
-        check_column(table, name)
-    notes = []
-    if not named:
-        named, why = _guess_texts(table, label_column)
-        names = " and ".join(map(repr, named))
-        notes.append(f"{table.path}: texts are in {names}, {why} (--text-column).")
+    if label_column is not None:
+        check_column(table, label_column)
+    named, notes = choose_text_columns(table, text_column, label_column)
     if label_column is None:
         label_column, why = _guess_label(table, named)
         notes.append(
             f"{table.path}: labels are in {label_column!r}, {why} (--label-column)."
         )
-    return tuple(named), label_column, notes
+    return named, label_column, notes
+
+
+def choose_text_columns(table, text_column=None, label_column=None):
+    """Finds the columns of texts, as `choose_columns` does.
+
+    Args:
+        table, text_column, label_column: as for `choose_columns`.
+
+    Returns:
+        Tuple of the tuple of text columns, and a list of sentences that say what was
+        guessed and why.
+
+    Raises:
+        ValueError: as `choose_columns`.
+    """
+    if text_column is not None:
+        named = _as_list(text_column)
+        for name in named:
+            check_column(table, name)
+        return tuple(named), []
+    named, why = _guess_texts(table, label_column)
+    names = " and ".join(map(repr, named))
+    note = f"{table.path}: texts are in {names}, {why} (--text-column)."
+    return tuple(named), [note]
 
 
 def check_column(table, name):

@@ -296,8 +296,8 @@ def _add_shard(folder, description, chunk, score):
     shape = (len(chunk), description["num_logits"])
     if logits.shape != shape:
         raise ValueError(
-            f"The teacher must give {shape[1]} logits a text. Received: logits of shape "
-            f"{logits.shape} for {shape[0]} texts."
+            f"The teacher must give {shape[1]} logits a text. Received: logits of "
+            f"shape {logits.shape} for {shape[0]} texts."
         )
     wrong = np.flatnonzero(~np.isfinite(logits).all(1))
     if len(wrong):

@@ -12,8 +12,8 @@ OBJECTIVES = ("logits", "probabilities")
 class DistillationLoss(keras.losses.Loss):
     """Distance of a student's logits from those of its teacher.
 
-    Liu 2020, section 3.2. With logits `z_T` of the teacher and `z_S` of the student, the
-    objective `"logits"` is their squared distance (equation 3.4),
+    Liu 2020, section 3.2. With logits `z_T` of the teacher and `z_S` of the student,
+    the objective `"logits"` is their squared distance (equation 3.4),
 
         ||z_T - z_S||^2
 

@@ -6,9 +6,9 @@ import pathlib
 
 import numpy as np
 
+from keras_recbert.config.augmentation import Augmentation
 from keras_recbert.config.own_data import file_task
 from keras_recbert.core.extras import check_installed
-from keras_recbert.config.augmentation import Augmentation
 from keras_recbert.data.augmentation import TextAugmenter
 from keras_recbert.data.tables import read_table
 from keras_recbert.data.transfer_set import write_transfer_set
