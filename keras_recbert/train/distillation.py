@@ -11,7 +11,8 @@ from keras_recbert.config.own_data import file_task
 from keras_recbert.core.extras import check_installed
 from keras_recbert.data.augmentation import TextAugmenter
 from keras_recbert.data.tables import read_table
-from keras_recbert.data.transfer_set import write_transfer_set
+from keras_recbert.data.transfer_set import TransferSet, write_transfer_set
+from keras_recbert.heads import get_head
 from keras_recbert.models.registry import get_card
 from keras_recbert.serving.text_columns import choose_text_columns
 from keras_recbert.train.fine_tuning import load_run_data
@@ -76,16 +77,35 @@ def distill(config):
 
 def _distill(run):
     config = run.config
-    precision = choose_precision(config.teacher_precision)
-    teacher = Teacher(config.teacher, precision, config.teacher_batch_size)
     data = load_run_data(config)
     _check_head(data.task, config)
+    lesson = _make_lesson(run, data)
+
+    def finish(folder, examples, predict):
+        scores = data.finish(folder, examples, predict)
+        for split in data.validation:
+            scores |= lesson.compare(data, split, predict)
+        return scores
+
+    return train(
+        run,
+        data.task,
+        data.train,
+        data.validation,
+        notes=data.notes,
+        test_examples=data.test,
+        finish=finish,
+        transfer=TransferBatches(config, lesson.transfer, lesson.facts),
+    )
+
+
+def _make_lesson(run, data):
+    """Lets the teacher score all texts; after this it is out of memory."""
+    config = run.config
+    precision = choose_precision(config.teacher_precision)
+    teacher = Teacher(config.teacher, precision, config.teacher_batch_size)
     places = teacher.check_task(data.task)
-    train_examples = data.train
-    if config.limit is not None:
-        rows = range(min(config.limit, len(train_examples)))
-        train_examples = train_examples.take(rows)
-    texts = _Texts.of(config, data.task, train_examples)
+    texts = _Texts.of(config, data)
 
     def score(columns):
         return teacher.logits(columns)[:, places]
@@ -110,12 +130,16 @@ def _distill(run):
         f"label, in {folder}.",
         flush=True,
     )
-    teacher_logits = {
+    logits = {
         split: score([list(column) for column in examples.fields.values()])
         for split, examples in data.validation.items()
     }
     facts = {
-        "teacher": {"checksum": teacher.checksum, "precision": precision.chosen},
+        "teacher": {
+            "checksum": teacher.checksum,
+            "precision": precision.chosen,
+            "num_parameters": teacher.model.count_params(),
+        },
         "transfer_set": {
             "records": transfer.num_records,
             "labels": transfer.num_labels,
@@ -123,27 +147,52 @@ def _distill(run):
             "measured": transfer.measured,
         },
     }
-    head, size = teacher.model.head, teacher.model.count_params()
-    facts["teacher"]["num_parameters"] = size
-    del teacher
+    return _Lesson(transfer, logits, facts)
 
-    def finish(folder, examples, predict):
-        scores = data.finish(folder, examples, predict)
-        for split, logits in teacher_logits.items():
-            found = _compare(data, split, head, logits, predict)
-            scores |= {f"{split}_{name}": value for name, value in found.items()}
-        return scores
 
-    return train(
-        run,
-        data.task,
-        train_examples,
-        data.validation,
-        notes=data.notes,
-        test_examples=data.test,
-        finish=finish,
-        transfer=TransferBatches(config, transfer, facts),
-    )
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Lesson:
+    """What a teacher leaves to a student.
+
+    Args:
+        transfer: `TransferSet`.
+        logits: dict of validation split to the logits of the teacher.
+        facts: dict of JSON for the results.
+    """
+
+    transfer: TransferSet
+    logits: dict
+    facts: dict
+
+    def compare(self, data, split, predict):
+        """Scores of the teacher on a split, and how near the student is to it."""
+        examples, task = data.validation[split], data.task
+        head = get_head(task.head)(**task.head_arguments)
+        student, logits = predict(examples), self.logits[split]
+        if task.head == "regressor":
+            logits = logits[:, 0]
+            found = {"teacher_correlation": _correlation(logits, student)}
+        elif task.head == "classifier":
+            equal = logits.argmax(1) == student.argmax(1)
+            found = {"teacher_agreement": float(equal.mean())}
+        else:
+            equal = (logits > 0) == (student > 0)
+            found = {"teacher_agreement": float(equal.mean())}
+        shared = [name for name in task.metrics if name not in task.own_metrics]
+        labels = head.as_targets(labels_of(examples))
+        scores = head.scores(shared, labels, logits) if shared else {}
+        if task.own_metrics:
+            predictions = head.predictions(logits)
+            for name, metric in task.own_metrics.items():
+                scores[name] = metric(examples, predictions)
+        found |= {f"teacher_{name}": value for name, value in scores.items()}
+        return {f"{split}_{name}": value for name, value in found.items()}
+
+
+def _correlation(one, other):
+    if np.ptp(one) == 0 or np.ptp(other) == 0:
+        return 0.0
+    return float(np.corrcoef(one, other)[0, 1])
 
 
 def _check_head(task, config):
@@ -179,8 +228,11 @@ class _Texts:
     augmentation: Augmentation
 
     @classmethod
-    def of(cls, config, task, examples):
-        """Those of a run."""
+    def of(cls, config, data):
+        """Those of a run; the options limit those that it trains on."""
+        examples = data.train
+        if config.limit is not None:
+            examples = examples.take(range(min(config.limit, len(examples))))
         fields = {name: list(column) for name, column in examples.fields.items()}
         labels = labels_of(examples)
         labels = [] if np.ndim(labels) > 1 else np.asarray(labels, float).tolist()
@@ -211,8 +263,8 @@ def _read_unlabelled(config, fields):
     if str(path).endswith(".txt"):
         if len(fields) != 1:
             raise ValueError(
-                f"{path}: a line is one text, and an example has {len(fields)}. Write a "
-                f"table with the columns {', '.join(fields)}."
+                f"{path}: a line is one text, and an example has {len(fields)}. "
+                f"Write a table with the columns {', '.join(fields)}."
             )
         with open(path, encoding=config.encoding or "utf-8") as file:
             texts = [line.strip() for line in file if line.strip()]
@@ -229,33 +281,3 @@ def _read_unlabelled(config, fields):
             f"columns {', '.join(columns)}."
         )
     return [table.values(name) for name in columns]
-
-
-def _compare(data, split, head, teacher_logits, predict):
-    """Scores of the teacher, and how near the student is to it."""
-    examples, task = data.validation[split], data.task
-    student = predict(examples)
-    if task.head == "regressor":
-        teacher_logits = teacher_logits[:, 0]
-        found = {"teacher_correlation": _correlation(teacher_logits, student)}
-    elif task.head == "classifier":
-        equal = teacher_logits.argmax(1) == student.argmax(1)
-        found = {"teacher_agreement": float(equal.mean())}
-    else:
-        found = {
-            "teacher_agreement": float(((teacher_logits > 0) == (student > 0)).mean())
-        }
-    shared = [name for name in task.metrics if name not in task.own_metrics]
-    labels = head.as_targets(labels_of(examples))
-    scores = head.scores(shared, labels, teacher_logits) if shared else {}
-    if task.own_metrics:
-        predictions = head.predictions(teacher_logits)
-        for name, metric in task.own_metrics.items():
-            scores[name] = metric(examples, predictions)
-    return found | {f"teacher_{name}": value for name, value in scores.items()}
-
-
-def _correlation(one, other):
-    if np.ptp(one) == 0 or np.ptp(other) == 0:
-        return 0.0
-    return float(np.corrcoef(one, other)[0, 1])
