@@ -41,6 +41,7 @@ SMALL = {
     "recbert finetune --recipe": "--no-export",
     "recbert finetune --train": f"{TRAINED} {ONE_BLOCK}",
     "recbert finetune": f"{TRAINED} {ONE_BLOCK} --no-export",
+    "recbert distill": "--epochs 1 --limit 16 --n-iter 1",
     "recbert probe": "--epochs 2",
     "recbert pretrain --recipe": "--steps 2 --batch-size 8 --validation-examples 8",
     "recbert pretrain": f"--steps 2 --batch-size 8 --sequence-length 24 {ONE_BLOCK}",

@@ -45,7 +45,7 @@ class DistillationConfig(FineTuningConfig):
         optimizer: adamw or adadelta (rate 1.0 by default, constant).
     """
 
-    model: str = "word_blstm"
+    model: str = "bilstm_student"
     epochs: int = 6
     batch_size: int = 128
     teacher: str | None = None

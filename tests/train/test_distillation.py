@@ -18,7 +18,7 @@ from keras_recbert.train.precision import Precision
 from keras_recbert.train.teacher import Teacher
 
 STUDENT = {
-    "model": "word_blstm",
+    "model": "bilstm_student",
     "overrides": {"recurrent_dim": 8, "pooled_dim": 7, "vector_dim": 9},
     "epochs": 4,
     "batch_size": 8,
@@ -154,7 +154,7 @@ def test_pairs_labels_and_probabilities(tmp_path, eager_steps):
     teacher.fields = ("text", "text_pair")
     teacher.save_preset(tmp_path / "teacher")
     changes = {
-        "model": "word_blstm_siamese",
+        "model": "siamese_bilstm_student",
         "train": train,
         "validation": train,
         "text_column": ["text", "text_pair"],
@@ -213,7 +213,7 @@ def test_the_command(options, tmp_path, capsys, eager_steps):
         ({"label_weight": 2.0}, "`label_weight` must be in"),
         ({"class_weights": "balanced"}, "`class_weights` is of runs that learn from"),
         ({"mask_probability": 0.0}, "Nothing would be changed"),
-        ({"model": "bilstm_students"}, "word_blstm"),
+        ({"model": "bilstm_students"}, "bilstm_student"),
     ],
 )
 def test_what_is_wrong_is_told_before_work_starts(options, changes, message, tmp_path):
