@@ -274,7 +274,7 @@ for _name, _parameters, _targets, _note, _sizes in (
     ),
     (
         "siamese_bilstm_student",
-        10_178_400,
+        10_178_200,
         {
             MNLI_TEST: 68.7,
             "QQP test F1": 63.7,
@@ -305,7 +305,63 @@ for _name, _parameters, _targets, _note, _sizes in (
         )
     )
 
-# The recurrent student of a BERT; scores are those of a distilled one -----------------
+# Students of a BERT; scores are those of distilled ones -------------------------------
+for _name, _size, _parameters, _targets, _note, _sizes in (
+    (
+        "transformer_student",
+        "base",
+        45_691_392,
+        {
+            SST2_TEST: 90.1,
+            MNLI_TEST: 79.2,
+            "QQP test F1": 71.1,
+            "QQP test accuracy": 89.4,
+            "QNLI test accuracy": 83.5,
+            "RTE test accuracy": 67.0,
+            "STS-B test Pearson correlation": 81.5,
+            "STS-B test Spearman correlation": 81.5,
+            "MRPC test F1": 86.2,
+            "MRPC test accuracy": 79.8,
+        },
+        "21.3M without embeddings and pooler, as table 4.1 counts; BERT's pooler "
+        "stands for the ReLU layer of each task",
+        {"pooled_layers": "all"},
+    ),
+    (
+        "transformer_student_minilm",
+        "minilm",
+        17_389_824,
+        {},
+        f"{LIKE_MINILM}; read by the mean of its tokens: the [CLS] of MiniLM's first "
+        "layers hardly differs from text to text. pooled_layers='all' is the thesis's",
+        {},
+    ),
+):
+    _add(
+        _name,
+        _size,
+        _parameters,
+        LIU,
+        "section 3; Liu 2020, sections 4.1.3 and 4.3.2, table 4.1",
+        targets=_targets,
+        note=_note,
+        num_layers=3,
+        first_layers=True,
+        **_sizes,
+    )
+_add(
+    "swish_student",
+    "mini",
+    9_100_032,
+    LEI,
+    "section 2.2, SwishRNN alone",
+    block="swish_rnn_only",
+    note="ours: 2 SwishRNNs without attention, one in each direction; 1.15M without "
+    "embeddings, 4.6 MB in float32",
+    num_layers=2,
+    recurrent_dim=704,
+    step_size=(1, 2),
+)
 register(
     ModelCard(
         name="bi_attentive_student",

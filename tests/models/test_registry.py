@@ -41,6 +41,9 @@ def test_every_name_of_the_papers_is_there_in_order():
         "bilstm_student",
         "bilstm_student_300",
         "siamese_bilstm_student",
+        "transformer_student",
+        "transformer_student_minilm",
+        "swish_student",
         "bi_attentive_student",
     ]
     assert [name for name in ALL if name in names] == names
@@ -97,6 +100,7 @@ def test_published_scores_of_some_cards():
     assert targets["bilstm_student"]["SST-2 test accuracy"] == 86.7
     assert targets["siamese_bilstm_student"]["MRPC test F1"] == 80.9
     assert targets["bi_attentive_student"]["RTE test accuracy"] == 67.3
+    assert targets["transformer_student"]["MNLI-m test accuracy"] == 79.2
     assert targets["bert_large_48"]["SQuAD 1.1 validation F1"] == 92.32
 
 
