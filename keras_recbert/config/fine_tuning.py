@@ -60,6 +60,7 @@ class FineTuningConfig(RunConfig):
         max_words: Words of the vocabulary of an encoder of words: the most frequent
             ones of the training texts.
         min_frequency: How often a word without a vector must occur to be one of them.
+        num_oov_buckets: Ids that other words share, by their hash; 0, all are one.
         lowercase: Lower-case texts and strip accents (an uncased vocabulary); by
             default what the weights say, true without weights.
         epochs: Passes over the training examples.
@@ -138,6 +139,7 @@ class FineTuningConfig(RunConfig):
     vectors: str | None = None
     max_words: int = 30_000
     min_frequency: int = 2
+    num_oov_buckets: int = 0
     lowercase: bool | None = None
     epochs: int = 3
     keep_epoch: str = "best"
@@ -179,6 +181,7 @@ class FineTuningConfig(RunConfig):
             "min_frequency",
         ):
             check(getattr(self, name) >= 1, self, name, "at least 1")
+        check(self.num_oov_buckets >= 0, self, "num_oov_buckets", "at least 0")
         rate = self.learning_rate
         valid = rate is None or 0 < rate < math.inf
         check(valid, self, "learning_rate", "above 0 and finite")

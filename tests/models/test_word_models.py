@@ -98,6 +98,9 @@ def test_what_does_not_go_together_is_told(glove, tmp_path):
     assert "have no word pieces" not in message_of(vocabulary=VOCABULARY)
     assert "has no word pieces. Received: 3 that" in message_of(vocabulary=VOCABULARY)
     assert "no file of word vectors at nope" in message_of(vectors="nope")
+    buckets = {"vocabulary": VOCABULARY, "num_oov_buckets": 3}
+    refused = message_of("bert_tiny", **buckets)
+    assert "num_oov_buckets=3 with a WordPieceTokenizer, which cuts" in refused
     assert "no argument 'vectors'" in message_of("bert_tiny", vectors=glove)
     assert "encoders of BERT's frame" in message_of(task="pretrainer")
     tiny_model().encoder.save_preset(tmp_path / "bert")
@@ -127,20 +130,27 @@ def test_lower_layers_can_be_read(eager_steps):
 
 def test_every_file_answers_the_same(glove, tmp_path, eager_steps):
     model = keras_recbert.build(
-        "bilstm_student", task="classifier", vectors=glove, **TINY
+        "bilstm_student", task="classifier", vectors=glove, num_oov_buckets=3, **TINY
     )
-    expected = model.predict(TEXTS, verbose=0)
+    texts = [*reviews()[0], "unheard", "of", "words"]
+    expected = model.predict(texts, verbose=0)
+    size = len(model.preprocessor.tokenizer.vocabulary)
+    assert model.encoder.config["vocabulary_size"] == size + 3
+    ids = model.preprocessor(texts[-3:])["token_ids"].numpy()[:, 1]
+    assert set(ids) <= {size, size + 1, size + 2} and len(set(ids)) > 1
+    assert len({*table_of(model)[0][size:, 0]}) == 3  # rows of their own
     model.save(tmp_path / "model.keras")
     model.save_preset(tmp_path / "preset")
     model.export_savedmodel(tmp_path / "served")
     for name in ("model.keras", "preset"):
         again = keras_recbert.load(tmp_path / name)
-        np.testing.assert_array_equal(again.predict(TEXTS, verbose=0), expected)
+        np.testing.assert_array_equal(again.predict(texts, verbose=0), expected)
         assert type(again.preprocessor.tokenizer) is WordTokenizer
+        assert again.preprocessor.tokenizer.num_oov_buckets == 3
         assert (again.pooling, again.learning_rate) == ("first", 1e-3)
         for own, wanted in zip(table_of(again), table_of(model), strict=True):
             np.testing.assert_array_equal(own, wanted)
         assert len(again.encoder.trainable_weights) == 6
     served = tf.saved_model.load(tmp_path / "served").signatures["serving_default"]
-    scores = served(text=tf.constant(TEXTS))["scores"]
+    scores = served(text=tf.constant(texts))["scores"]
     np.testing.assert_allclose(scores, tf.nn.softmax(expected), atol=1e-6)
