@@ -32,6 +32,7 @@ CLASSES = {
     "layers.self_attention": ("SelfAttention",),
     "layers.swish_rnn": ("SwishRNN",),
     "layers.swish_rnn_block": ("SwishRNNBlock",),
+    "layers.swish_rnn_only_block": ("SwishRNNOnlyBlock",),
     "layers.trans_blstm_block": ("TransBLSTMBlock",),
     "layers.transformer_block": ("TransformerBlock",),
     "layers.word_embeddings": ("WordEmbeddings",),

@@ -148,7 +148,11 @@ def models(batch):
     yield tiny_model(long_texts="windows")
     words = [piece.replace("##", "behind") for piece in VOCABULARY]
     yield keras_recbert.build(
-        "word_blstm", task="classifier", vocabulary=words, num_classes=2, vector_dim=3
+        "bilstm_student",
+        task="classifier",
+        vocabulary=words,
+        num_classes=2,
+        vector_dim=3,
     )
     yield tiny_model(task="question_answering")
     yield tiny_model(task="multiple_choice")

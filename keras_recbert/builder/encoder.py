@@ -37,8 +37,10 @@ def started_from(encoder, checkpoint):
     if checkpoint.format == "keras_recbert":
         return "preset"
     loaded = {**encoder.weights_report.copied, **encoder.weights_report.adapted}
-    has_blocks = any(path.startswith("block_") for path in loaded)
-    return "bert" if has_blocks else None
+    if not any(path.startswith("block_") for path in loaded):
+        return None
+    is_whole = len(encoder.blocks) == checkpoint.sizes["num_layers"]
+    return "bert" if is_whole else "first_layers"
 
 
 def make_preprocessor(checkpoint, encoder):
@@ -83,7 +85,8 @@ def complete_arguments(card, overrides, checkpoint):
         config = complete_config(arguments)
         numbers = [key for key, value in checkpoint.sizes.items() if type(value) is int]
         check_positive(**{key: config[key] for key in numbers if key in config})
-        check_sizes(f"{card.name!r}", config, set(overrides), checkpoint)
+        named = {*overrides, *(["num_layers"] if card.first_layers else [])}
+        check_sizes(f"{card.name!r}", config, named, checkpoint)
     return arguments
 
 

@@ -46,10 +46,11 @@ def build(name, task=None, weights=None, **overrides):
             such as `num_classes`, `vocabulary`, `objectives`, `layer`, the block (or
             several, see `combine`) that the head reads, and `long_texts="windows"`,
             which truncates no text.
-            Of an encoder of words, such as `"word_blstm"`, with a task and without:
+            Of an encoder of words, such as `"bilstm_student"`, with a task and without:
             `vectors`, the path of a file of word vectors, and `texts`, whose words are
             the vocabulary; see `keras_recbert.text.learn_words`, whose `max_words` and
-            `min_frequency` it takes, too.
+            `min_frequency` it takes, too; `num_oov_buckets`, rows of embeddings for all
+            other words, by their hash.
 
     Returns:
         `keras_recbert.models.recbert_encoder.RecBertEncoder`, or a

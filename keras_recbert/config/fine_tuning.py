@@ -54,12 +54,13 @@ class FineTuningConfig(RunConfig):
         vocabulary: A vocab.txt; by default the one of the weights, or one that is
             learned from the training texts.
         vocabulary_size: Word pieces to learn if no vocabulary is given.
-        vectors: For an encoder of words, such as word_blstm: a file of word vectors of
-            word2vec (.bin), GloVe (.txt) or fastText (.vec), .gz too. By default the
+        vectors: For an encoder of words, such as bilstm_student: a file of word vectors
+            of word2vec (.bin), GloVe (.txt) or fastText (.vec), .gz too. By default the
             vectors are random.
         max_words: Words of the vocabulary of an encoder of words: the most frequent
             ones of the training texts.
         min_frequency: How often a word without a vector must occur to be one of them.
+        num_oov_buckets: Ids that other words share, by their hash; 0, all are one.
         lowercase: Lower-case texts and strip accents (an uncased vocabulary); by
             default what the weights say, true without weights.
         epochs: Passes over the training examples.
@@ -70,16 +71,16 @@ class FineTuningConfig(RunConfig):
             examples it has. By default each example does.
         batch_size: Examples per step, over all devices.
         learning_rate: Highest learning rate; by default 3e-4 from scratch and from a
-            preset of a pre-training run; of word_blstm 1e-3; from another BERT 5e-5 at
-            a width of 768, 1e-4 at 384, with one over the width up to 3e-4; 3e-3 under
-            freeze: encoder.
+            preset of a pre-training run; of bilstm_student 1e-3; from another BERT 5e-5
+            at a width of 768, 1e-4 at 384, with one over the width up to 3e-4; 3e-3
+            under freeze: encoder.
         warmup_fraction: Part of all steps in which the learning rate rises.
         weight_decay: Decoupled weight decay, not on biases and LayerNorm.
         dropout: Dropout rate of encoder and head.
         pooling: What the head reads: mean (of all outputs) or first (BERT's pooled
-            first token, the final states of word_blstm); by default first of word_blstm
-            and from another BERT that has a pooler, else mean; of several layers, or of
-            the embeddings, mean.
+            first token, the final states of bilstm_student); by default first of
+            bilstm_student and from another BERT that has a pooler, else mean; of
+            several layers, or of the embeddings, mean.
         layer: Block that the head reads, from 1; 0, the embeddings; -1, the last block.
             Or several, such as -4 -3 -2 -1; or all, all blocks. By default the one
             whose head was pre-trained for it, else the last.
@@ -138,6 +139,7 @@ class FineTuningConfig(RunConfig):
     vectors: str | None = None
     max_words: int = 30_000
     min_frequency: int = 2
+    num_oov_buckets: int = 0
     lowercase: bool | None = None
     epochs: int = 3
     keep_epoch: str = "best"
@@ -179,6 +181,7 @@ class FineTuningConfig(RunConfig):
             "min_frequency",
         ):
             check(getattr(self, name) >= 1, self, name, "at least 1")
+        check(self.num_oov_buckets >= 0, self, "num_oov_buckets", "at least 0")
         rate = self.learning_rate
         valid = rate is None or 0 < rate < math.inf
         check(valid, self, "learning_rate", "above 0 and finite")

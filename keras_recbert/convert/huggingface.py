@@ -231,6 +231,8 @@ def write_huggingface(encoder, folder, preprocessor=None, overwrite=False, model
     ):
         extras.append("pretrained_heads")  # a BertModel reads all at its last block
     extras = [key for key in extras if sizes.get(key)]
+    if sizes["pooled_layers"] != "last":
+        extras.append("pooled_layers")
     if sizes["block"] != "transformer" or extras:
         more = "".join(f", {key}={sizes[key]!r}" for key in extras)
         raise ValueError(

@@ -228,9 +228,11 @@ def _describe_preprocessor(preprocessor):
         )
     tokenizer = preprocessor.tokenizer
     kind = type(tokenizer).__name__
+    buckets = getattr(tokenizer, "num_oov_buckets", 0)
     return {
         "class": name,
         **({} if kind == PLAIN else {"tokenizer": kind}),
+        **({"num_oov_buckets": buckets} if buckets else {}),
         "lowercase": tokenizer.lowercase,
         "strip_accents": tokenizer.strip_accents,
         "arguments": json.loads(to_json(preprocessor.arguments())),
@@ -255,10 +257,10 @@ def _make_preprocessor(described, directory):
 
     if described is None:
         return None
+    own = ("lowercase", "strip_accents", "num_oov_buckets")
     tokenizer = get_tokenizer(described.get("tokenizer", PLAIN))(
         load_vocabulary(directory / VOCABULARY),
-        lowercase=described["lowercase"],
-        strip_accents=described["strip_accents"],
+        **{key: described[key] for key in own if key in described},
     )
     return get_packer(described["class"])(tokenizer, **described["arguments"])
 

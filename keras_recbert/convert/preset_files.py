@@ -133,7 +133,8 @@ def check_config(file, config):
     if config["preprocessor"] is not None:
         described = config["preprocessor"]
         keys = ("class", "lowercase", "strip_accents", "arguments")
-        _check_keys(file, "preprocessor", described, keys, ("tokenizer",))
+        optional = ("tokenizer", "num_oov_buckets")
+        _check_keys(file, "preprocessor", described, keys, optional)
         if not _is_plain_dict(described["arguments"]):
             raise CheckpointError(
                 f"{file}: preprocessor.arguments must hold numbers, strings and lists "

@@ -16,6 +16,8 @@ POSITIONS = "embeddings/position_embedding/embeddings"
 # Sizes that may be smaller than the checkpoint's, if the caller says so: its first
 # layers and its first positions are taken.
 PREFIXES = ("num_layers", "max_sequence_length")
+# What heads read, which changes no weight.
+READINGS = ("pretrained_heads", "pooled_layers")
 
 
 def check_sizes(name, config, named, checkpoint):
@@ -24,7 +26,7 @@ def check_sizes(name, config, named, checkpoint):
     Args:
         name: str. What messages call the encoder.
         config: dict. Arguments of the encoder, defaults filled in.
-        named: set of str, the sizes that the caller named.
+        named: set of str, the sizes that the caller named, or a card on purpose.
         checkpoint: `Checkpoint`.
 
     Raises:
@@ -49,7 +51,7 @@ def check_sizes(name, config, named, checkpoint):
         ours = config.get(size, theirs)
         prefix = size in PREFIXES and size in named and ours < theirs
         added = size == "relative_attention_bias" and ours  # starts at zero
-        if ours != theirs and not (prefix or added or size == "pretrained_heads"):
+        if ours != theirs and not (prefix or added or size in READINGS):
             differing.append((size, ours, theirs))
     if not differing:
         return

@@ -25,6 +25,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "self_attention": ["SelfAttention"],
         "swish_rnn": ["SwishRNN"],
         "swish_rnn_block": ["SwishRNNBlock"],
+        "swish_rnn_only_block": ["SwishRNNOnlyBlock"],
         "trans_blstm_block": ["TransBLSTMBlock"],
         "transformer_block": ["TransformerBlock"],
         "word_embeddings": ["WordEmbeddings"],

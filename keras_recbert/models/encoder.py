@@ -49,7 +49,8 @@ class Encoder(FreezableModel):
 
     Attributes:
         weights_report: what `build(weights=...)` loaded, or None.
-        started_from: None (random weights), `"preset"` or `"bert"`.
+        started_from: None (random weights), `"preset"`, `"bert"`, or `"first_layers"`
+            of a deeper BERT.
         next_sentence_head: layer from `pooled_output` to two logits, where tokens are
             read beside them; else None.
 

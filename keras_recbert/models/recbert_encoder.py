@@ -23,7 +23,9 @@ SHARED_ARGUMENTS = (
     "gradient_checkpointing",
     "implementation",
     "pretrained_heads",
+    "pooled_layers",
 )
+POOLED_LAYERS = ("last", "all")
 CONCATENATIONS = (None, "cls", NEXT_SENTENCE)
 
 
@@ -34,7 +36,9 @@ class RecBertEncoder(Encoder):
 
     Embeddings, `num_layers` blocks of one kind, and BERT's pooler: `tanh(h W + b)`
     of the first token (Devlin et al. 2018, section 3). With `causal=True` the first
-    token sees nothing but itself, so the last real token is pooled.
+    token sees nothing but itself, so the last real token is pooled. With
+    `pooled_layers="all"` the pooler reads the mean of that token over all blocks (Liu
+    2020, section 4.1.3).
 
     Call arguments, a dict of int tensors `(batch_size, sequence_length)`:
         token_ids: ids of word pieces.
@@ -49,10 +53,11 @@ class RecBertEncoder(Encoder):
     They carry no mask of Keras: what reads `sequence_output` takes `padding_mask` too.
 
     Args:
-        block: str. Kind of block: `"transformer"`, `"swish_rnn"`, `"trans_blstm"`
-            (variant 2), `"trans_blstm_half"` (variant 2 with `hidden_dim / 2` units
-            a direction and no projection), `"trans_blstm_1"`, `"blstm"`, or one of
-            your own, see `keras_recbert.blocks.BlockKind`.
+        block: str. Kind of block: `"transformer"`, `"swish_rnn"`,
+            `"swish_rnn_only"` (no attention), `"trans_blstm"` (variant 2),
+            `"trans_blstm_half"` (variant 2 with `hidden_dim / 2` units a direction and
+            no projection), `"trans_blstm_1"`, `"blstm"`, or one of your own, see
+            `keras_recbert.blocks.BlockKind`.
         num_layers: int. Number of blocks.
         hidden_dim: int. Width of the encoder.
         vocabulary_size: int. Number of word pieces.
@@ -70,6 +75,9 @@ class RecBertEncoder(Encoder):
             `concatenate`, what it read beside each token. `Pretrainer` sets it; heads
             of tasks read where these did (Aksoy et al. 2020, section 3, figure 3).
             With `concatenate="next_sentence"` the encoder has a `next_sentence_head`.
+        pooled_layers: str. What `pooled_output` is made of: `"last"`, the last block;
+            `"all"`, the mean of all blocks. Heads of texts then read it by default
+            (`pooling="first"`); of a lower `layer` they read that block alone.
         num_heads: int. Number of attention heads. Default: one for each 64 of
             `hidden_dim`.
         intermediate_dim: int. Width of the feed-forward sub-layer. Default:
@@ -101,6 +109,7 @@ class RecBertEncoder(Encoder):
         gradient_checkpointing=False,
         implementation="auto",
         pretrained_heads=None,
+        pooled_layers="last",
         dtype=None,
         name=None,
         **block_arguments,
@@ -117,6 +126,7 @@ class RecBertEncoder(Encoder):
             "gradient_checkpointing": gradient_checkpointing,
             "implementation": implementation,
             "pretrained_heads": pretrained_heads,
+            "pooled_layers": pooled_layers,
             **get_block(block).complete(hidden_dim, block_arguments),
         }
         _check_config(config)
@@ -131,9 +141,13 @@ class RecBertEncoder(Encoder):
         for layer in blocks:
             hidden = layer(hidden, padding_mask=inputs["padding_mask"])
             encoder_outputs.append(hidden)
+        read = encoder_outputs if pooled_layers == "all" else [hidden]
+        first = [pool(output, inputs["padding_mask"]) for output in read]
+        if len(first) > 1:
+            first = [keras.layers.Average(dtype=policy, name="mean_of_blocks")(first)]
         outputs = {
             "sequence_output": hidden,
-            "pooled_output": pooler(pool(hidden, inputs["padding_mask"])),
+            "pooled_output": pooler(first[0]),
             "encoder_outputs": encoder_outputs,
         }
         super().__init__(inputs=inputs, outputs=outputs, name=name)
@@ -143,6 +157,8 @@ class RecBertEncoder(Encoder):
         self.pooler = pooler
         self.config = config
         self.policy = policy
+        if pooled_layers == "all":
+            self.fine_tuning = {"pooling": "first"}
         self.set_pretrained_heads(pretrained_heads)
 
     def set_pretrained_heads(self, pretrained_heads):
@@ -205,6 +221,11 @@ def _check_config(config):
         )
     check_implementation(config["implementation"])
     check_pretrained_heads(config["pretrained_heads"], config["num_layers"])
+    if config["pooled_layers"] not in POOLED_LAYERS:
+        raise ValueError(
+            f"`pooled_layers` must be one of {', '.join(map(repr, POOLED_LAYERS))}. "
+            f"Received: pooled_layers={config['pooled_layers']!r}."
+        )
 
 
 def _make_layers(config, policy):

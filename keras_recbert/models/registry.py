@@ -21,6 +21,8 @@ class ModelCard:
             by the same names, in percent; docs/results.md says seeds and device.
         note: str. Choices the paper leaves open.
         encoder: str. Name of the class of the encoder.
+        first_layers: bool. Whether it starts from the first layers of a deeper BERT as
+            it is; by default the caller must name a `num_layers` below the BERT's.
     """
 
     name: str
@@ -33,6 +35,7 @@ class ModelCard:
     measured: dict = dataclasses.field(default_factory=dict)
     note: str = ""
     encoder: str = "RecBertEncoder"
+    first_layers: bool = False
 
 
 _CARDS = Registry("model", hint="`keras_recbert.list_models()` lists all names.")

@@ -1,8 +1,8 @@
 """Arguments of a task model that are about its text."""
 
-from keras_recbert.text.word_tokenizer import get_tokenizer
+from keras_recbert.text.word_tokenizer import WordTokenizer, get_tokenizer
 
-TOKENIZER_ARGUMENTS = ("vocabulary", "lowercase", "strip_accents")
+TOKENIZER_ARGUMENTS = ("vocabulary", "lowercase", "strip_accents", "num_oov_buckets")
 
 
 def check_preprocessor(preprocessor, encoder):
@@ -47,7 +47,8 @@ def take_text_arguments(arguments, packer, tokenizer="WordPieceTokenizer"):
         or of None and an empty dict without a vocabulary.
 
     Raises:
-        ValueError: if there are other arguments than a vocabulary that need one.
+        ValueError: if there are other arguments than a vocabulary that need one; for
+            `num_oov_buckets` of a tokenizer of word pieces.
     """
     names = text_arguments(packer)
     text = {key: arguments.pop(key) for key in names if key in arguments}
@@ -55,7 +56,17 @@ def take_text_arguments(arguments, packer, tokenizer="WordPieceTokenizer"):
     if vocabulary is not None:
         lowercase = text.pop("lowercase", True)
         strip_accents = text.pop("strip_accents", None)
+        buckets = text.pop("num_oov_buckets", 0)
         make = get_tokenizer(tokenizer)
+        if issubclass(make, WordTokenizer):
+            return make(vocabulary, lowercase, strip_accents, buckets), text
+        if buckets:
+            raise ValueError(
+                "`num_oov_buckets` are for whole words that a vocabulary has not. "
+                f"Received: num_oov_buckets={buckets!r} with a {tokenizer}, which cuts "
+                "such words into pieces. Leave it out, or build an encoder of words, "
+                "such as bilstm_student."
+            )
         return make(vocabulary, lowercase, strip_accents), text
     if text:
         raise ValueError(

@@ -134,7 +134,8 @@ class WordPieceTokenizer(keras.layers.Layer):
             is_mask = words.flat_values == _MASK_SIGN
             mask = "[UNK]" if self.mask_id is None else MASK
             words = words.with_flat_values(tf.where(is_mask, mask, words.flat_values))
-        return self._wordpiece.tokenize(_known(words)).merge_dims(-2, -1)
+        ids = self._wordpiece.tokenize(_known(words)).merge_dims(-2, -1)
+        return self._with_buckets(ids, words)
 
     def tokenize_with_offsets(self, texts, max_words=None):
         """Ids, and where in the bytes of the texts the word pieces are.
@@ -162,7 +163,7 @@ class WordPieceTokenizer(keras.layers.Layer):
         sizes = tf.gather(tf.cast(sizes, piece_ends.dtype), word)
         last = tf.where(sizes < 0, piece_ends.flat_values, sizes)
         shift = tf.cast(tf.gather(begins.flat_values, word), last.dtype)
-        ids = ids.merge_dims(-2, -1)
+        ids = self._with_buckets(ids.merge_dims(-2, -1), words)
         begins = ids.with_flat_values(piece_begins.flat_values + shift)
         ends = ids.with_flat_values(last + shift)
         return ids, *original_offsets(texts, begins, ends, *folding)
@@ -192,8 +193,17 @@ class WordPieceTokenizer(keras.layers.Layer):
             f"`token_ids` must be from 0 to {self.vocabulary_size - 1}.",
         )
         with tf.control_dependencies([valid] if valid is not None else []):
-            token_ids = token_ids.with_flat_values(tf.identity(ids))
+            pieces = self._without_buckets(tf.identity(ids))
+            token_ids = token_ids.with_flat_values(pieces)
         return self._wordpiece.detokenize(token_ids)
+
+    def _with_buckets(self, ids, words):
+        """Ids of the pieces of words; a tokenizer of words may place unknown ones."""
+        return ids
+
+    def _without_buckets(self, ids):
+        """Ids of the vocabulary, of flat ids."""
+        return ids
 
     def token_to_id(self, token):
         """Returns the id of one word piece.

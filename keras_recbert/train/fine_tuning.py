@@ -179,10 +179,16 @@ def _check_model(config, head):
     if config.vectors is not None:
         if not reads_words(config):
             raise ValueError(
-                "`vectors` are for an encoder of words, such as word_blstm. Received: "
-                f"vectors={config.vectors!r}, model={config.model!r}."
+                "`vectors` are for an encoder of words, such as bilstm_student. "
+                f"Received: vectors={config.vectors!r}, model={config.model!r}."
             )
         check_word_vectors(config.vectors)
+    if config.num_oov_buckets and not reads_words(config):
+        raise ValueError(
+            "`num_oov_buckets` are for an encoder of words, such as bilstm_student. "
+            f"Received: num_oov_buckets={config.num_oov_buckets}, "
+            f"model={config.model!r}."
+        )
     if config.weights is None:
         encoder_arguments(config.model, **sizes)  # raises for unknown ones
     else:

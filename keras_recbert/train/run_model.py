@@ -33,6 +33,8 @@ def build_model(config, task, vocabulary, precision, vectors=None):
     }
     if vectors is not None:
         arguments["vectors"] = vectors
+    if config.num_oov_buckets:
+        arguments["num_oov_buckets"] = config.num_oov_buckets
     if config.gradient_checkpointing:
         arguments["gradient_checkpointing"] = True
     if config.learning_rate is not None:

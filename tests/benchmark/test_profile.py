@@ -79,7 +79,7 @@ def test_a_forward_pass_in_bfloat16_updates_nothing(capsys):
 
 def test_an_encoder_of_words_is_profiled():
     sizes = {"vocabulary_size": 30, "recurrent_dim": 4, "vector_dim": 5}
-    found = profile("word_blstm", "2x5", forward=True, steps=1, **sizes)
+    found = profile("bilstm_student", "2x5", forward=True, steps=1, **sizes)
     assert any(one.is_matrix_product for one in found.ops)
 
 

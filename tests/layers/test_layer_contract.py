@@ -97,6 +97,11 @@ CASES = [
         SEQUENCE,
     ),
     (
+        "SwishRNNOnlyBlock",
+        {"recurrent_dim": 20, "step_size": 2, "go_backwards": True, "dropout": 0.3},
+        SEQUENCE,
+    ),
+    (
         "TransBLSTMBlock",
         {"num_heads": 3, "recurrent_dim": 5, "variant": 1, "dropout": 0.3},
         SEQUENCE,

@@ -38,9 +38,12 @@ def test_every_name_of_the_papers_is_there_in_order():
         "trans_blstm_1_base",
         "trans_blstm_1_large",
         "blstm_base",
-        "word_blstm",
-        "word_blstm_300",
-        "word_blstm_siamese",
+        "bilstm_student",
+        "bilstm_student_300",
+        "siamese_bilstm_student",
+        "transformer_student",
+        "transformer_student_minilm",
+        "swish_student",
         "bi_attentive_student",
     ]
     assert [name for name in ALL if name in names] == names
@@ -94,9 +97,10 @@ def test_published_scores_of_some_cards():
     assert targets["trans_blstm_base"]["SST-2 validation accuracy"] == 94.26
     assert targets["trans_blstm_1_base"]["SQuAD 1.1 validation F1"] == 91.52
     assert targets["blstm_base"]["SQuAD 1.1 validation F1"] == 83.43
-    assert targets["word_blstm"]["SST-2 test accuracy"] == 86.7
-    assert targets["word_blstm_siamese"]["MRPC test F1"] == 80.9
+    assert targets["bilstm_student"]["SST-2 test accuracy"] == 86.7
+    assert targets["siamese_bilstm_student"]["MRPC test F1"] == 80.9
     assert targets["bi_attentive_student"]["RTE test accuracy"] == 67.3
+    assert targets["transformer_student"]["MNLI-m test accuracy"] == 79.2
     assert targets["bert_large_48"]["SQuAD 1.1 validation F1"] == 92.32
 
 

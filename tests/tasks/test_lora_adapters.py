@@ -127,4 +127,6 @@ def test_adapters_are_in_the_savedmodel(tmp_path):
 def test_an_encoder_without_dense_layers_is_refused():
     message = "a WordBiLSTMEncoder has none. Received: lora_rank=2"
     with pytest.raises(ValueError, match=message):
-        keras_recbert.build("word_blstm", task="classifier", texts=TEXTS, lora_rank=2)
+        keras_recbert.build(
+            "bilstm_student", task="classifier", texts=TEXTS, lora_rank=2
+        )

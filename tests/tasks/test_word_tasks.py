@@ -17,7 +17,7 @@ def words_of(examples):
     return [row if isinstance(row, str) else " ".join(row) for row in rows]
 
 
-def trained(x, y, name="word_blstm", rate=0.1, **arguments):
+def trained(x, y, name="bilstm_student", rate=0.1, **arguments):
     """A model after a few steps, which lowered its loss."""
     arguments = {"texts": words_of(x), "min_frequency": 1, **TINY, **arguments}
     set_seed(0)

@@ -46,6 +46,39 @@ def test_it_is_a_tokenizer_for_every_packer():
         assert (one._equal_to == packer._equal_to) is (one is again)
 
 
+def test_unknown_words_have_buckets_by_their_hash():
+    tokenizer = WordTokenizer(WORDS, num_oov_buckets=7)
+    assert tokenizer.vocabulary_size == len(WORDS) + 7
+    table = tf.lookup.StaticVocabularyTable(
+        tf.lookup.KeyValueTensorInitializer(
+            tf.constant(WORDS), tf.range(len(WORDS), dtype=tf.int64)
+        ),
+        num_oov_buckets=7,
+    )
+    texts = [text for text, _, _ in AWKWARD] + ["windmills wind", "a" * 101, ""]
+    expected = [
+        table.lookup(tf.constant(words, tf.string)).numpy().tolist()
+        for words in words_of(texts, lowercase=True)
+    ]
+    ids = tokenizer(texts).to_list()
+    assert ids == expected
+    assert tokenizer.tokenize_with_offsets(texts)[0].to_list() == expected
+    assert len({i for row in ids for i in row if i >= len(WORDS)}) == 7
+    again = WordTokenizer.from_config(tokenizer.get_config())
+    assert again(texts).to_list() == expected
+    last = tokenizer.vocabulary_size - 1
+    assert tokenizer.id_to_token(last) == "[UNK]" and tokenizer.id_to_token(5) == "wind"
+    assert tokenizer.detokenize([[5, last]]).numpy() == [b"wind [UNK]"]
+    for ids in ([[last + 1]], [[-1]]):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=f"from 0 to {last}"):
+            tokenizer.detokenize(ids)
+    with pytest.raises(IndexError, match=f"from 0 to {last}"):
+        tokenizer.id_to_token(last + 1)
+    for wrong in (-1, 2.5, True):
+        with pytest.raises(ValueError, match="`num_oov_buckets` must be a whole numb"):
+            WordTokenizer(WORDS, num_oov_buckets=wrong)
+
+
 def test_what_is_no_vocabulary_of_words_is_told():
     with pytest.raises(ValueError, match="has no word pieces. Received: 1 that"):
         WordTokenizer([*WORDS, "##s"])
@@ -54,7 +87,7 @@ def test_what_is_no_vocabulary_of_words_is_told():
 
 
 def test_a_saved_graph_holds_the_words(tmp_path):
-    tokenizer = WordTokenizer(WORDS)
+    tokenizer = WordTokenizer(WORDS, num_oov_buckets=2)
     module, spec = tf.Module(), tf.TensorSpec([None], tf.string)
 
     @tf.function(input_signature=[spec])
@@ -65,4 +98,6 @@ def test_a_saved_graph_holds_the_words(tmp_path):
     tf.saved_model.save(module, tmp_path / "saved")
     loaded = tf.saved_model.load(tmp_path / "saved")
     found = loaded.ids(tf.constant(["It's a windmill"]))
-    assert found.numpy().tolist() == [[8, 10, 11, 1, 6]]
+    unknown = tokenizer(["a"]).numpy().item()
+    assert unknown >= len(WORDS)
+    assert found.numpy().tolist() == [[8, 10, 11, unknown, 6]]

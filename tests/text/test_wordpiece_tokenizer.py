@@ -208,3 +208,16 @@ def test_a_keras_file_needs_no_vocabulary_file(tmp_path):
     assert again.get_config() == tokenizer.get_config()
     text = "ÉTÉ the wind"
     assert pieces_of(again, text) == pieces_of(tokenizer, text)
+
+
+def test_masks_are_read_if_asked_for():
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "film", "[", "]"]
+    texts = ["a [MASK] film", "[MASK]film [mask]"]
+    plain = WordPieceTokenizer(pieces)
+    assert plain(texts).to_list() == [[5, 7, 1, 8, 6], [7, 1, 8, 6, 7, 1, 8]]
+    reading = WordPieceTokenizer(pieces, read_masks=True)
+    assert reading(texts).to_list() == [[5, 4, 6], [4, 6, 7, 1, 8]]
+    again = WordPieceTokenizer.from_config(reading.get_config())
+    assert again(texts).to_list() == reading(texts).to_list()
+    without = [piece for piece in pieces if piece != "[MASK]"]
+    assert WordPieceTokenizer(without, read_masks=True)(texts[0]).to_list() == [4, 1, 5]

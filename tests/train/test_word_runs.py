@@ -25,7 +25,8 @@ def test_a_task_with_vectors(glove, tmp_path, capsys, eager_steps):
     write_glue_task(tmp_path / "glue", "sst2")
     run = tmp_path / "run"
     command = ["finetune", "--task", "sst2", "--data-dir", str(tmp_path / "glue")]
-    command += ["--model", "word_blstm", "--vectors", str(glove), "--epochs", "1"]
+    command += ["--model", "bilstm_student", "--vectors", str(glove), "--epochs", "1"]
+    command += ["--num-oov-buckets", "5"]
     command += ["--output-dir", str(run), "--no-export", *TINY]
     assert main(command) == 0
     assert f"words have a vector in {glove}" in capsys.readouterr().out
@@ -35,13 +36,14 @@ def test_a_task_with_vectors(glove, tmp_path, capsys, eager_steps):
     model = keras_recbert.load(run / "preset")
     words = (run / "vocab.txt").read_text().splitlines()
     assert model.preprocessor.tokenizer.vocabulary == tuple(words)
+    assert model.preprocessor.tokenizer.vocabulary_size == len(words) + 5
     assert model.encoder.config["channels"] == "multichannel"
     assert 0 <= results["scores"]["validation_accuracy"] <= 1
     assert model.predict(["a good film", "dull"], verbose=0).shape == (2, 2)
 
 
 def test_words_of_a_run_without_vectors():
-    options = {"model": "word_blstm", "max_words": 2}
+    options = {"model": "bilstm_student", "max_words": 2}
     texts = ["Dull, dull film", "a FILM, a rare one"]
     words, vectors = run_vocabulary(FineTuningConfig(**options), texts)
     assert words == [*SPECIAL_TOKENS, ",", "a"]  # all twice
@@ -57,12 +59,14 @@ def refused(capsys, *command):
 
 
 def test_what_is_wrong_is_told_before_texts_are_read(glove, tmp_path, capsys):
-    model = ["--model", "word_blstm", "--output-dir", str(tmp_path / "run")]
+    model = ["--model", "bilstm_student", "--output-dir", str(tmp_path / "run")]
     assert "no file of word vectors at nope" in refused(
         capsys, *model, "--vectors", "nope"
     )
     message = refused(capsys, "--model", "bert_tiny", "--vectors", str(glove))
-    assert "`vectors` are for an encoder of words, such as word_blstm" in message
+    assert "`vectors` are for an encoder of words, such as bilstm_student" in message
+    message = refused(capsys, "--model", "bert_tiny", "--num-oov-buckets", "5")
+    assert "`num_oov_buckets` are for an encoder of words" in message
     glove.write_text("A line of prose.\n")
     message = refused(capsys, *model, "--vectors", str(glove))
     assert "glove.txt:1: expected a word and its values" in message
