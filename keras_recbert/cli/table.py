@@ -14,7 +14,8 @@ from keras_recbert.core.folders import new_file
 def table(config: Annotated[TableConfig, arg(name="")]):
     """Runs several recipes, encoders, options and seeds, and writes a table of them.
 
-    The recipes are all of `recbert finetune`, or all of `recbert pretrain`. What is
+    The recipes are of `recbert finetune` and `recbert distill`, or all of `recbert
+    pretrain`. What is
     finished is not run again, and what was stopped is resumed: run the same command
     again. The table is written anew after each run. What fails is named at the end.
 
@@ -28,7 +29,14 @@ def table(config: Annotated[TableConfig, arg(name="")]):
         },
         "fine-tuning": {
             name: getattr(config, name) or None
-            for name in ("data_dir", "models", "tasks", "grid", "tuning_fraction")
+            for name in (
+                "data_dir",
+                "models",
+                "tasks",
+                "grid",
+                "tuning_fraction",
+                "teacher",
+            )
         },
     }
     shared = given(weights=config.weights, precision=config.precision)

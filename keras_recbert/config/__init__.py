@@ -5,8 +5,9 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "augmentation": ["AugmentConfig", "Augmentation"],
+        "augmentation": ["Augmentation"],
         "commands": [
+            "AugmentConfig",
             "BenchmarkConfig",
             "PredictConfig",
             "PrepareConfig",

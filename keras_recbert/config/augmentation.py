@@ -2,11 +2,7 @@
 
 import dataclasses
 from numbers import Real
-from typing import Annotated
 
-from tyro.conf import Positional, arg
-
-from keras_recbert.config.commands import CommandConfig
 from keras_recbert.core.checks import check_integer
 
 PROBABILITIES = ("mask_probability", "pos_probability", "ngram_probability")
@@ -64,47 +60,3 @@ class Augmentation:
                 "Nothing would be changed. Received: mask_probability=0, "
                 "pos_probability=0, ngram_probability=0. Raise one, or set n_iter=0."
             )
-
-
-@dataclasses.dataclass
-class AugmentConfig(CommandConfig):
-    """A table of texts, and how synthetic examples are made of them.
-
-    Args:
-        input: A table: .csv, .tsv, .jsonl or .parquet.
-        output: The file to write, .jsonl, .csv or .tsv, with the columns text (and
-            text_pair), source, the row of the original from 1, and augmented.
-        text_column: Column of the texts, or two columns of pairs; guessed by default.
-        n_iter: Synthetic examples of each row, before duplicates are dropped.
-        mask_probability: Probability of a word to become [MASK].
-        pos_probability: Probability of a word to be replaced by one of the same part of
-            speech; 0 needs no NLTK.
-        ngram_probability: Probability of an example to be cut to 1 to 5 words.
-        seed: Seed of all of it.
-        num_workers: Processes that tag words; the output is the same.
-        encoding: Encoding of the input; by default UTF-8, or Windows-1252 for a file
-            that is not UTF-8.
-        overwrite: Replace the output if it exists.
-    """
-
-    input: Annotated[Positional[str], arg(metavar="FILE")]
-    output: str
-    text_column: list[str] | None = None
-    n_iter: int = Augmentation.n_iter
-    mask_probability: float = Augmentation.mask_probability
-    pos_probability: float = Augmentation.pos_probability
-    ngram_probability: float = Augmentation.ngram_probability
-    seed: int = Augmentation.seed
-    num_workers: int = 1
-    encoding: str | None = None
-    overwrite: bool = False
-
-    def __post_init__(self):
-        super().__post_init__()
-        self.augmentation()
-        check_integer(num_workers=self.num_workers)
-
-    def augmentation(self):
-        """The `Augmentation` of these options."""
-        names = (field.name for field in dataclasses.fields(Augmentation))
-        return Augmentation(**{name: getattr(self, name) for name in names})

@@ -5,7 +5,9 @@ from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
+from keras_recbert.config.augmentation import Augmentation
 from keras_recbert.config.grid import Grid, check_grid
+from keras_recbert.core.checks import check_integer
 from keras_recbert.core.lines import MAX_LINE_BYTES
 
 
@@ -133,6 +135,8 @@ class TableConfig(CommandConfig):
             once, after the last epoch.
         weights: What all start from, such as pretrained/{model}/preset, where {model}
             stands for the name of the encoder; by default what each recipe names.
+        teacher: Of distillation: what all students learn from; by default what each
+            recipe names.
         precision: float32, bfloat16 or auto; by default that of each recipe.
         seeds: Seeds of each recipe.
         jobs: Runs at a time, each a process with its share of the cores.
@@ -151,6 +155,7 @@ class TableConfig(CommandConfig):
     grid: Grid = dataclasses.field(default_factory=dict)
     tuning_fraction: float | None = None
     weights: str | None = None
+    teacher: str | None = None
     precision: str | None = None
     seeds: list[int] = dataclasses.field(default_factory=lambda: [0, 1, 2])
     jobs: int = 1
@@ -176,6 +181,50 @@ class TableConfig(CommandConfig):
                 f"tuning_fraction={fraction} without grid. Name one, such as --grid "
                 "learning_rate=2e-5,5e-5, or leave tuning_fraction out."
             )
+
+
+@dataclasses.dataclass
+class AugmentConfig(CommandConfig):
+    """A table of texts, and how synthetic examples are made of them.
+
+    Args:
+        input: A table: .csv, .tsv, .jsonl or .parquet.
+        output: The file to write, .jsonl, .csv or .tsv, with the columns text (and
+            text_pair), source, the row of the original from 1, and augmented.
+        text_column: Column of the texts, or two columns of pairs; guessed by default.
+        n_iter: Synthetic examples of each row, before duplicates are dropped.
+        mask_probability: Probability of a word to become [MASK].
+        pos_probability: Probability of a word to be replaced by one of the same part of
+            speech; 0 needs no NLTK.
+        ngram_probability: Probability of an example to be cut to 1 to 5 words.
+        seed: Seed of all of it.
+        num_workers: Processes that tag words; the output is the same.
+        encoding: Encoding of the input; by default UTF-8, or Windows-1252 for a file
+            that is not UTF-8.
+        overwrite: Replace the output if it exists.
+    """
+
+    input: Annotated[Positional[str], arg(metavar="FILE")]
+    output: str
+    text_column: list[str] | None = None
+    n_iter: int = Augmentation.n_iter
+    mask_probability: float = Augmentation.mask_probability
+    pos_probability: float = Augmentation.pos_probability
+    ngram_probability: float = Augmentation.ngram_probability
+    seed: int = Augmentation.seed
+    num_workers: int = 1
+    encoding: str | None = None
+    overwrite: bool = False
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.augmentation()
+        check_integer(num_workers=self.num_workers)
+
+    def augmentation(self):
+        """The `Augmentation` of these options."""
+        names = (field.name for field in dataclasses.fields(Augmentation))
+        return Augmentation(**{name: getattr(self, name) for name in names})
 
 
 @dataclasses.dataclass

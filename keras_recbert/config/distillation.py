@@ -1,7 +1,10 @@
 """What a distillation run is, as data: a recipe file or the flags of a command."""
 
 import dataclasses
+import hashlib
+import json
 import math
+from typing import ClassVar
 
 from keras_recbert.config.augmentation import Augmentation
 from keras_recbert.config.fine_tuning import FineTuningConfig
@@ -45,6 +48,7 @@ class DistillationConfig(FineTuningConfig):
         optimizer: adamw or adadelta (rate 1.0 by default, constant).
     """
 
+    command: ClassVar[str] = "distill"
     model: str = "bilstm_student"
     epochs: int = 6
     batch_size: int = 128
@@ -103,6 +107,18 @@ class DistillationConfig(FineTuningConfig):
             ngram_probability=self.ngram_probability,
             seed=self.augmentation_seed,
         )
+
+    def texts_key(self):
+        """A short name of what the teacher scores; runs of one name may share a set."""
+        names = ("teacher", "teacher_precision", "task", "data_dir", "train")
+        names += ("validation", "validation_fraction", "split_seed", "unlabelled")
+        names += ("text_column", "label_column", "encoding", "limit")
+        made_from = {name: getattr(self, name) for name in names}
+        made_from["augmentation"] = dataclasses.asdict(self.augmentation())
+        if self.train is not None and self.validation is None:
+            made_from["seed"] = self.seed_of_splits()
+        text = json.dumps(made_from, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def _free_options(self):
         free = ["transfer_set", "teacher_batch_size"]

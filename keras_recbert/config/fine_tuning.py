@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 from keras_recbert.config.own_data import check_own_data, table_name
 from keras_recbert.config.run import STRATEGIES, RunConfig, check
@@ -118,6 +118,7 @@ class FineTuningConfig(RunConfig):
             arguments of the head and the packer of the task, such as {decoder: blstm}.
     """
 
+    command: ClassVar[str] = "finetune"
     model: str = "swish_small"
     task: str | None = None
     data_dir: str | None = None

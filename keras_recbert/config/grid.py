@@ -14,7 +14,7 @@ from typing import Annotated
 
 from tyro.constructors import PrimitiveConstructorSpec
 
-from keras_recbert.config.fine_tuning import FineTuningConfig
+from keras_recbert.config.distillation import DistillationConfig
 from keras_recbert.core.mappings import check_mapping
 
 OVERRIDE = "overrides."
@@ -39,7 +39,7 @@ def check_grid(grid):
     """Raises `ValueError` for a grid that makes no runs, naming the option.
 
     Args:
-        grid: dict of the name of an option of `FineTuningConfig`, or of
+        grid: dict of the name of an option of `DistillationConfig`, or of
             `overrides.NAME`, to a list of values; or a list of such dicts.
     """
     points = []
@@ -71,7 +71,7 @@ def _check_one(grid):
                 f"Received: {values}."
             )
         for value in values:
-            check_mapping(FineTuningConfig, _options({name: value}, {}), "grid")
+            check_mapping(DistillationConfig, _options({name: value}, {}), "grid")
 
 
 def grid_points(grid):

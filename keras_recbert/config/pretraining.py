@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import ClassVar
 
 from keras_recbert.config.run import STRATEGIES, RunConfig, check
 from keras_recbert.objectives import read_objectives
@@ -61,6 +62,7 @@ class PretrainingConfig(RunConfig):
         overrides: Sizes that differ from the model's, such as {num_layers: 2}.
     """
 
+    command: ClassVar[str] = "pretrain"
     model: str = "bert_small"
     corpus: str | None = None
     validation: dict[str, str] = dataclasses.field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from keras_recbert.config.distillation import DistillationConfig
 from keras_recbert.config.fine_tuning import FineTuningConfig
 from keras_recbert.config.pretraining import PretrainingConfig
 from keras_recbert.core.mappings import check_mapping, from_mapping, read_yaml
@@ -14,27 +15,28 @@ def recipe_class(path):
         path: str or path.
 
     Returns:
-        `FineTuningConfig` or `PretrainingConfig`.
+        `FineTuningConfig`, `DistillationConfig` or `PretrainingConfig`.
 
     Raises:
         FileNotFoundError, ValueError: as `read_recipe`; if no key tells, or the keys
-            are of both.
+            are of several.
     """
     keys = read_yaml(path).keys()
-    classes = (FineTuningConfig, PretrainingConfig)
-    names = [{field.name for field in dataclasses.fields(cls)} for cls in classes]
-    found = [
-        cls
-        for cls, own, other in zip(classes, names, reversed(names), strict=True)
-        if keys & (own - other)
-    ]
-    if len(found) != 1:
+    classes = (PretrainingConfig, DistillationConfig, FineTuningConfig)
+    names = {cls: {one.name for one in dataclasses.fields(cls)} for cls in classes}
+    is_pretraining = bool(keys & (names[PretrainingConfig] - names[DistillationConfig]))
+    is_other = bool(keys & (names[DistillationConfig] - names[PretrainingConfig]))
+    if is_pretraining == is_other:
         raise ValueError(
             f"{path}: expected a recipe of `recbert finetune`, with keys such as task "
-            "and epochs, or of `recbert pretrain`, with keys such as objectives and "
-            f"steps. It has: {', '.join(map(str, keys)) or 'no key'}."
+            "and epochs, of `recbert distill`, with teacher, or of `recbert pretrain`, "
+            "with keys such as objectives and steps. It has: "
+            f"{', '.join(map(str, keys)) or 'no key'}."
         )
-    return found[0]
+    if is_pretraining:
+        return PretrainingConfig
+    distils = bool(keys & (names[DistillationConfig] - names[FineTuningConfig]))
+    return DistillationConfig if distils else FineTuningConfig
 
 
 def read_recipe(path, cls=FineTuningConfig):

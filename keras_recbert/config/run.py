@@ -1,6 +1,7 @@
 """What the options of every run have in common."""
 
 import dataclasses
+from typing import ClassVar
 
 from keras_recbert.core.checks import check_seed
 
@@ -9,7 +10,13 @@ STRATEGIES = ("auto", "one_device", "mirrored", "tpu")
 
 
 class RunConfig:
-    """What the options of every run have in common."""
+    """What the options of every run have in common.
+
+    Attributes:
+        command: str. The command of `recbert` that runs it.
+    """
+
+    command: ClassVar[str]
 
     def changes(self, stopped):
         """What must be the same to resume a run, and is not.

@@ -3,13 +3,19 @@
 import dataclasses
 import pathlib
 
-from keras_recbert.config import FineTuningConfig, read_recipe
+from keras_recbert.config import (
+    DistillationConfig,
+    FineTuningConfig,
+    read_recipe,
+    recipe_class,
+)
 from keras_recbert.config.grid import at_point, grid_points, point_name
 from keras_recbert.train.table_runs import check_different
 
 MODEL = "{model}"  # in weights
 TUNING, FINAL = "tuning", "tuned"
 SPLIT_SEED = 0
+TRANSFER_SETS = "transfer_sets"  # which runs share, below the folder of a table
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -86,11 +92,14 @@ def plan_rows(recipes, models, tasks, grid, **options):
             check_different(**{name: values})
     rows = []
     for recipe in recipes:
-        own = read_recipe(recipe, FineTuningConfig)
+        cls = recipe_class(recipe)
+        own = read_recipe(recipe, cls)
         for task in tasks or [own.task]:
             name = f"{recipe.stem}-{task}" if tasks else recipe.stem
             for model in models or [own.model]:
                 given = {**options, "task": task, "model": model, "export": False}
+                if not issubclass(cls, DistillationConfig):
+                    given.pop("teacher", None)
                 config = dataclasses.replace(own, **given)
                 if config.weights is not None:
                     config.weights = config.weights.replace(MODEL, model)
@@ -130,9 +139,12 @@ def runs_of(rows, seeds, folder):
                     f"Two runs would share the folder {folder / run}. Rename a recipe, "
                     "or change values of the grid that differ in signs alone."
                 )
-            configs[run] = dataclasses.replace(
-                row.config, seed=seed, output_dir=str(folder / run)
-            )
+            changes = {"seed": seed, "output_dir": str(folder / run)}
+            config = dataclasses.replace(row.config, **changes)
+            if isinstance(config, DistillationConfig) and config.transfer_set is None:
+                shared = folder / TRANSFER_SETS / config.texts_key()
+                config = dataclasses.replace(config, transfer_set=str(shared))
+            configs[run] = config
             row_of[run] = row
     for run, config in configs.items():
         if not (config.data_dir or config.tfds or config.train):

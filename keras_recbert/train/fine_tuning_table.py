@@ -23,6 +23,7 @@ from keras_recbert.train.tuning import chosen_rows, tuning_rows
 RESULTS, FIGURE = "results.json", "learning_rates.png"
 # Where things are on one machine; what a table is made of leaves them out.
 PLACES = ("data_dir", "output_dir", "weights", "vocabulary", "vectors")
+PLACES += ("teacher", "transfer_set", "unlabelled")
 
 
 def finetune_table(recipes, seeds, output_dir, jobs=1, **options):
@@ -144,7 +145,7 @@ class _Table:
     def run(self, rows, jobs):
         """Runs what is not finished; returns what failed, see `run_each`."""
         configs, done = self.add(rows), self.results()
-        failed = run_each("finetune", configs, self.folder, self.report, done, jobs)
+        failed = run_each(configs, self.folder, self.report, done, jobs)
         self.report()
         return failed
 

@@ -55,7 +55,7 @@ def pretrain_table(recipes, seeds, output_dir, test=None, jobs=1, **options):
     folder.mkdir(parents=True, exist_ok=True)
     with locked_folder(folder):
         report = functools.partial(_report, folder, configs, test)
-        failed = run_each("pretrain", configs, folder, report, jobs=jobs)
+        failed = run_each(configs, folder, report, jobs=jobs)
         for number, run in enumerate(configs if test else (), start=1):
             if run not in failed and _test_scores(folder / run, test) is None:
                 names = ", ".join(test)

@@ -4,7 +4,7 @@ import dataclasses
 import pathlib
 
 import keras_recbert
-from keras_recbert.config import FineTuningConfig
+from keras_recbert.config import recipe_class
 from keras_recbert.config.recipes import recipe_values
 from keras_recbert.core.json_files import read_json
 from keras_recbert.core.names import UnknownNameError
@@ -162,7 +162,7 @@ def _other_recipe(path, label, run):
     name = f"{run.get('recipe', label)}.yaml"
     for recipe in (path.parent / name, path.parent.parent / "recipes" / name):
         if recipe.is_file():
-            values = recipe_values(recipe, FineTuningConfig)
+            values = recipe_values(recipe, recipe_class(recipe))
             free = OF_A_TABLE | run.get("point", {}).keys()
             for option, value in values.items():
                 if option in free or (

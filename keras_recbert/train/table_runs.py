@@ -31,12 +31,12 @@ def check_different(**lists):
             raise ValueError(f"`{name}` must differ. Received: {values}.")
 
 
-def run_each(command, configs, folder, report, done=(), jobs=1):
+def run_each(configs, folder, report, done=(), jobs=1):
     """Runs what is not finished, in order. A run that fails does not stop the others.
 
     Args:
-        command: "finetune" or "pretrain".
-        configs: dict of the name of a run, a folder below `folder`, to its config.
+        configs: dict of the name of a run, a folder below `folder`, to its config,
+            whose `command` runs it.
         folder: path.
         report: function without arguments, called after each run that went well.
         done: names of runs that are finished, though their folder is not here.
@@ -62,7 +62,7 @@ def run_each(command, configs, folder, report, done=(), jobs=1):
                     run = waiting.pop(0)
                     progress.write(f"[{numbers[run]}/{len(configs)}] {run}")
                     sys.stdout.flush()
-                    running[run] = _Process(command, configs[run], folder / run, jobs)
+                    running[run] = _Process(configs[run], folder / run, jobs)
                 for run in [run for run in running if running[run].has_ended()]:
                     problem = running.pop(run).problem()
                     if problem is None:
@@ -98,7 +98,7 @@ def raise_failed(failed):
 class _Process:
     """A run as a process of its own, whose output goes to a log beside its folder."""
 
-    def __init__(self, command, config, folder, jobs):
+    def __init__(self, config, folder, jobs):
         recipe = folder.with_name(f"{folder.name}.yaml")
         with new_file(recipe) as written:
             text = yaml.safe_dump(dataclasses.asdict(config))
@@ -107,7 +107,7 @@ class _Process:
         self._begin = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
-                [*RECBERT, command, "--recipe", str(recipe)],
+                [*RECBERT, config.command, "--recipe", str(recipe)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -1,0 +1,64 @@
+"""Recipes of a student, with a teacher and without, in one table."""
+
+import json
+
+import processes
+import yaml
+from own_tables import write_rows
+from toy_texts import reviews, tiny_model
+
+from keras_recbert.cli import main
+from keras_recbert.config import DistillationConfig, FineTuningConfig, recipe_class
+from keras_recbert.train.fine_tuning_table import plan_fine_tuning_table
+
+STUDENT = {
+    "model": "bilstm_student",
+    "overrides": {"recurrent_dim": 4, "pooled_dim": 3, "vector_dim": 5},
+    "epochs": 1,
+    "max_sequence_length": 16,
+}
+
+
+def recipes(folder, with_teacher):
+    texts, labels = reviews(24)
+    rows = list(zip(texts, labels.tolist(), strict=True))
+    train = write_rows(folder / "train.csv", ("text", "label"), rows)
+    common = {**STUDENT, "train": train, "validation": train}
+    distilled = {**common, "n_iter": 2, "pos_probability": 0.0}
+    if with_teacher:
+        distilled["teacher"] = str(folder / "teacher")
+    paths = []
+    for name, values in (("labels", common), ("distilled", distilled)):
+        paths.append(folder / f"{name}.yaml")
+        paths[-1].write_text(yaml.safe_dump(values))
+    return list(map(str, paths))
+
+
+def test_the_table(tmp_path, monkeypatch, capsys):
+    processes.fork_runs_of_tables(monkeypatch)
+    tiny_model(label_names=["0", "1"]).save_preset(tmp_path / "teacher")
+    labels, distilled = recipes(tmp_path, with_teacher=False)
+    assert recipe_class(labels) is FineTuningConfig
+    assert recipe_class(distilled) is DistillationConfig
+    folder = tmp_path / "table"
+    command = ["table", labels, distilled, "--seeds", "0", "1"]
+    command += ["--teacher", str(tmp_path / "teacher"), "--output-dir", str(folder)]
+    assert main(command) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert any(row.startswith("| labels | `bilstm_student` |") for row in rows)
+    (row,) = [row for row in rows if row.startswith("| distilled | ")]
+    assert "teacher agreement" in row and row.endswith("| 0, 1 |")
+    # Both seeds learned from one set.
+    (shared,) = (folder / "transfer_sets").iterdir()
+    found = json.loads((folder / "results.json").read_text())
+    made = [one["transfer_set"] for one in found if one["run"].startswith("dist")]
+    assert len(made) == 2 and made[0] == made[1]
+    assert all("teacher" not in one["config"] for one in found)
+
+
+def test_other_texts_have_a_set_of_their_own(tmp_path):
+    _, distilled = recipes(tmp_path, with_teacher=True)
+    grid = {"n_iter": [0, 3], "learning_rate": [1e-3, 2e-3]}
+    rows = plan_fine_tuning_table([distilled], [0], tmp_path / "table", grid=grid)
+    keys = [row.config.texts_key() for row in rows]
+    assert keys[0] == keys[1] != keys[2] == keys[3]
