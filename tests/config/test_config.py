@@ -6,7 +6,13 @@ import shlex
 import pytest
 
 import keras_recbert
-from keras_recbert.config import FineTuningConfig, PretrainingConfig, read_recipe
+from keras_recbert.builder.encoder import encoder_class
+from keras_recbert.config import (
+    FineTuningConfig,
+    PretrainingConfig,
+    read_recipe,
+    recipe_class,
+)
 from keras_recbert.config.fine_tuning import CONCATENATIONS, POOLINGS
 from keras_recbert.data.task_spec import get_task, list_tasks
 from keras_recbert.objectives import read_objectives
@@ -17,14 +23,19 @@ PRETRAINING = sorted((ROOT / "configs" / "pretraining").rglob("*.yaml"))
 COMPARED = [path for path in PRETRAINING if path.parent.name == "pretraining"]
 
 
+TINY = {"num_layers": 1, "hidden_dim": 16, "num_heads": 2}
+
+
 def test_there_are_recipes():
     assert len(RECIPES) >= 3
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_recipes_parse_and_build(path):
-    config = read_recipe(path)
+    config = read_recipe(path, recipe_class(path))
     task = get_task(config.task)
+    encoder = encoder_class(keras_recbert.get_card(config.model).encoder)
+    sizes = getattr(encoder, "test_sizes", None) or TINY
     model = keras_recbert.build(
         config.model,
         task=task.head,
@@ -32,7 +43,7 @@ def test_recipes_parse_and_build(path):
         dropout=config.dropout,
         **{} if config.pooling is None else {"pooling": config.pooling},
         **task.head_arguments,
-        **{**config.overrides, "num_layers": 1, "hidden_dim": 16, "num_heads": 2},
+        **{**config.overrides, **sizes},
     )
     lists = ("words", "choices")
     x = [[["a", "a a"]] if field in lists else ["a a"] for field in task.fields]
@@ -47,9 +58,11 @@ def test_recipes_open_with_the_command_that_runs_them(path):
     first = path.read_text().splitlines()[0]
     assert first.startswith("# ")
     words = shlex.split(first[2:])
-    command = ["recbert", "finetune", "--recipe", str(path.relative_to(ROOT))]
-    assert words[:4] == command
+    command = recipe_class(path).command
+    assert words[:4] == ["recbert", command, "--recipe", str(path.relative_to(ROOT))]
     data = ["--data-dir", "DIR"]
+    if command == "distill":
+        data += ["--teacher", "TEACHER"]
     weights = [[*data, "--weights", name] for name in ("MINILM", "BERT", "PRESET")]
     assert words[4:] in ([], data, *weights)
 
