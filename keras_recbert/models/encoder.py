@@ -57,14 +57,16 @@ class Encoder(FreezableModel):
     A subclass may set, as attributes of the class:
         tokenizer: str. Name of the tokenizer that `build` makes of a vocabulary, see
             `keras_recbert.text.word_tokenizer.get_tokenizer`.
-        reads_words: bool. Whether `build` takes `texts` and `vectors`, and gives the
-            layer `embeddings` the vectors by its `set_vectors`.
+        takes_vectors: bool. Whether `build` takes `vectors`, and gives them to the
+            layer `embeddings` by its `set_vectors`: those of the word pieces of a BERT.
+        reads_words: bool. Whether it takes `texts` and files of word vectors, too.
         fine_tuning: dict. Fields of
             `keras_recbert.tasks.fine_tuning_defaults.FineTuningDefaults` that suit it.
         test_sizes: dict. Arguments of the small encoder of the contract tests.
     """
 
     tokenizer = "WordPieceTokenizer"
+    takes_vectors = False
     reads_words = False
     fine_tuning = types.MappingProxyType({})
     test_sizes = types.MappingProxyType({})

@@ -244,7 +244,7 @@ def _traced(packer, num_columns):
     """`pack` of a packer as a graph: that of an equal packer, if there is one."""
     if packer._equal_to is None:
         tokenizer = packer.tokenizer
-        text = tokenizer.vocabulary, tokenizer.lowercase, tokenizer.strip_accents
+        text = tokenizer.vocabulary, *tokenizer.options().items()
         # Past Keras, which would track it.
         key = type(packer), type(tokenizer), text, repr(packer.arguments())
         object.__setattr__(packer, "_equal_to", key)

@@ -82,6 +82,10 @@ class WordTokenizer(WordPieceTokenizer):
     def get_config(self):
         return {**super().get_config(), "num_oov_buckets": self.num_oov_buckets}
 
+    def options(self):
+        buckets = {"num_oov_buckets": self.num_oov_buckets}
+        return super().options() | (buckets if self.num_oov_buckets else {})
+
     def _with_buckets(self, ids, words):
         if not self.num_oov_buckets:
             return ids

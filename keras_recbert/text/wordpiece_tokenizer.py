@@ -176,6 +176,10 @@ class WordPieceTokenizer(keras.layers.Layer):
             token_ids = token_ids.with_flat_values(pieces)
         return self._wordpiece.detokenize(token_ids)
 
+    def options(self):
+        """What it does to texts beside its vocabulary: a dict of its arguments."""
+        return {"lowercase": self.lowercase, "strip_accents": self.strip_accents}
+
     def _with_buckets(self, ids, words):
         """Ids of the pieces of words; a tokenizer of words may place unknown ones."""
         return ids
