@@ -26,7 +26,7 @@ def take_words(card, overrides):
             not go together.
     """
     cls = encoder_class(card.encoder)
-    if not cls.takes_vectors:
+    if not (cls.takes_vectors or cls.reads_words):
         return overrides, None, cls.tokenizer
     from keras_recbert.convert.token_table import TokenTable, is_folder
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from keras_recbert.convert.checkpoint import CheckpointError
 from keras_recbert.convert.open_checkpoint import open_checkpoint
+from keras_recbert.core.checks import check_positive
 from keras_recbert.text.word_vectors import WordVectors
 
 TOKENS = "embeddings/token_embedding/embeddings"
@@ -35,8 +36,9 @@ class TokenTable(WordVectors):
             `TokenTable`.
 
         Raises:
-            ValueError: for more than the table has.
+            ValueError: for none, or more than the table has.
         """
+        check_positive(vector_dim=vector_dim)
         if vector_dim > self.vector_dim:
             raise ValueError(
                 f"`vector_dim` must be at most {self.vector_dim}, the width of the "

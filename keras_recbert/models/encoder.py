@@ -57,9 +57,10 @@ class Encoder(FreezableModel):
     A subclass may set, as attributes of the class:
         tokenizer: str. Name of the tokenizer that `build` makes of a vocabulary, see
             `keras_recbert.text.word_tokenizer.get_tokenizer`.
-        takes_vectors: bool. Whether `build` takes `vectors`, and gives them to the
-            layer `embeddings` by its `set_vectors`: those of the word pieces of a BERT.
-        reads_words: bool. Whether it takes `texts` and files of word vectors, too.
+        reads_words: bool. Whether `build` takes `texts` and `vectors`, and gives the
+            layer `embeddings` the vectors by its `set_vectors`.
+        takes_vectors: bool. Whether it takes, as one that reads words does, the folder
+            of a BERT as `vectors`, for its word pieces.
         fine_tuning: dict. Fields of
             `keras_recbert.tasks.fine_tuning_defaults.FineTuningDefaults` that suit it.
         test_sizes: dict. Arguments of the small encoder of the contract tests.

@@ -55,7 +55,6 @@ class WordBiLSTMEncoder(Encoder):
     """
 
     tokenizer = "WordTokenizer"
-    takes_vectors = True
     reads_words = True
     # AdamW at the rate of BERT would leave random vectors near where they were drawn.
     fine_tuning = {"learning_rate": 1e-3, "pooling": "first"}

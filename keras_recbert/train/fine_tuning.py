@@ -168,7 +168,8 @@ def _check_words(config):
             f"model={model!r}, vectors={vectors!r}."
         )
     if is_bert:
-        if not encoder_class(get_card(model).encoder).takes_vectors:
+        cls = encoder_class(get_card(model).encoder)
+        if not (cls.takes_vectors or cls.reads_words):
             raise ValueError(
                 f"{model!r} takes no `vectors`. Received: vectors={vectors!r}. A BERT "
                 "starts it as weights (--weights)."

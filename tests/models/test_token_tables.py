@@ -104,6 +104,7 @@ def test_what_does_not_go_together_is_told(bert, tmp_path):
         return str(caught.value)
 
     assert "`vector_dim` must be at most 18" in message_of(vector_dim=19)
+    assert "`vector_dim` must be a whole number of at" in message_of(vector_dim=0)
     assert "Received beside the folder of a BERT" in message_of(texts=TEXTS)
     other = [*VOCABULARY[:-1], "other"]
     assert f"differs from that of {bert[1]}" in message_of(vocabulary=other)
