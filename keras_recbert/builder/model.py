@@ -1,6 +1,5 @@
 """From a name to a model."""
 
-import os
 import warnings
 
 from keras_recbert.builder.encoder import (
@@ -10,7 +9,7 @@ from keras_recbert.builder.encoder import (
     make_preprocessor,
     sizes_of,
 )
-from keras_recbert.builder.words import set_vectors, take_words
+from keras_recbert.builder.words import set_vectors, take_vocabulary, take_words
 from keras_recbert.keras_backend import require_tensorflow
 from keras_recbert.models.registry import get_card
 
@@ -47,7 +46,9 @@ def build(name, task=None, weights=None, **overrides):
             several, see `combine`) that the head reads, and `long_texts="windows"`,
             which truncates no text.
             Of an encoder of words, such as `"bilstm_student"`, with a task and without:
-            `vectors`, the path of a file of word vectors, and `texts`, whose words are
+            `vectors`, the path of a file of word vectors, or of the folder of a BERT,
+            for its word pieces and their vectors (of `"bi_attentive_student"`, too), at
+            `vector_dim` by their principal components; and `texts`, whose words are
             the vocabulary; see `keras_recbert.text.learn_words`, whose `max_words` and
             `min_frequency` it takes, too; `num_oov_buckets`, rows of embeddings for all
             other words, by their hash.
@@ -90,7 +91,7 @@ def build(name, task=None, weights=None, **overrides):
         return _bare_encoder(card, overrides, checkpoint)
     from keras_recbert.tasks.text_arguments import take_text_arguments
 
-    overrides, vectors = take_words(card, overrides)
+    overrides, vectors, kind = take_words(card, overrides)
     task_arguments, sizes = split_arguments(task, overrides)
     if task == "pretrainer":
         _check_pretrained(card)
@@ -98,10 +99,10 @@ def build(name, task=None, weights=None, **overrides):
         sizes |= _pretrained_heads(task_arguments, {"num_layers": num_layers, **sizes})
     head_too = False
     if checkpoint is not None:
-        _take_vocabulary(checkpoint, task_arguments)
+        words = checkpoint.vocabulary
+        take_vocabulary(checkpoint, words, task_arguments, "of `weights`")
         head_too = _takes_head(task, task_arguments, checkpoint)
     packer = packer_of(task, task_arguments.get("long_texts"))
-    kind = encoder_class(card.encoder).tokenizer
     tokenizer, text = take_text_arguments(task_arguments, packer, kind)
     if tokenizer is not None and checkpoint is None:
         sizes.setdefault("vocabulary_size", tokenizer.vocabulary_size)
@@ -125,8 +126,8 @@ def build(name, task=None, weights=None, **overrides):
 
 def _bare_encoder(card, overrides, checkpoint):
     """An encoder without a head; of a known vocabulary with a preprocessor."""
-    cls = encoder_class(card.encoder)
-    if not cls.reads_words:
+    sizes, vectors, kind = take_words(card, overrides)
+    if vectors is None and not encoder_class(card.encoder).reads_words:
         encoder = build_encoder(card, overrides, checkpoint)
         if checkpoint is not None and checkpoint.vocabulary is not None:
             encoder.preprocessor = make_preprocessor(checkpoint, encoder)
@@ -134,8 +135,7 @@ def _bare_encoder(card, overrides, checkpoint):
     from keras_recbert.tasks.text_arguments import take_text_arguments
     from keras_recbert.text.text_preprocessor import TextPreprocessor
 
-    sizes, vectors = take_words(card, overrides)
-    tokenizer, text = take_text_arguments(sizes, TextPreprocessor, cls.tokenizer)
+    tokenizer, text = take_text_arguments(sizes, TextPreprocessor, kind)
     if tokenizer is not None:
         sizes.setdefault("vocabulary_size", tokenizer.vocabulary_size)
     encoder = build_encoder(card, sizes, checkpoint)
@@ -189,29 +189,6 @@ def _pretrained_heads(task_arguments, sizes):
         )
     objectives = task_arguments.get("objectives", BERT_OBJECTIVES)
     return {"pretrained_heads": pretrained_heads(objectives, sizes["num_layers"])}
-
-
-def _take_vocabulary(checkpoint, arguments):
-    """Sets what `arguments` leave open about the text to the checkpoint's."""
-    for key in ("lowercase", "strip_accents"):
-        if getattr(checkpoint, key) is not None:
-            arguments.setdefault(key, getattr(checkpoint, key))
-    given = arguments.get("vocabulary")
-    if checkpoint.vocabulary is None:
-        return
-    if given is not None:
-        from keras_recbert.text.vocabulary import check_vocabulary, load_vocabulary
-
-        is_path = isinstance(given, (str, os.PathLike))
-        given = load_vocabulary(given) if is_path else check_vocabulary(given)
-        if tuple(given) != checkpoint.vocabulary:
-            raise ValueError(
-                "`vocabulary` differs from that of `weights`: its embeddings would be "
-                f"those of other word pieces. Received: {len(given)} word pieces; "
-                f"{checkpoint.path} has {len(checkpoint.vocabulary)}. Leave it out to "
-                "take the checkpoint's."
-            )
-    arguments["vocabulary"] = list(checkpoint.vocabulary)
 
 
 def _takes_head(task, arguments, checkpoint):

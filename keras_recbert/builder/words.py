@@ -1,5 +1,6 @@
-"""Words and their vectors for an encoder that reads words."""
+"""Words and their vectors, or the word pieces of a BERT and theirs."""
 
+import inspect
 import os
 
 from keras_recbert.builder.encoder import encoder_class
@@ -15,16 +16,35 @@ def take_words(card, overrides):
         overrides: dict, as of `keras_recbert.build`.
 
     Returns:
-        Tuple of the other arguments, with the `vocabulary` and the sizes that follow,
-        and of `WordVectors` or None. Of an encoder that reads no words the arguments
-        as they are, and None.
+        Tuple of the other arguments, with the `vocabulary` and the sizes that follow;
+        `WordVectors` or None; and the name of the tokenizer. Of an encoder that takes
+        no vectors the arguments as they are, and None.
 
     Raises:
-        FileNotFoundError, ValueError: as `keras_recbert.text.learn_words`; for
-            arguments that do not go together.
+        FileNotFoundError, ValueError: as `keras_recbert.text.learn_words` and
+            `keras_recbert.convert.token_table.read_token_table`; for arguments that do
+            not go together.
     """
-    if not encoder_class(card.encoder).reads_words:
-        return overrides, None
+    cls = encoder_class(card.encoder)
+    if not (cls.takes_vectors or cls.reads_words):
+        return overrides, None, cls.tokenizer
+    from keras_recbert.convert.token_table import TokenTable, is_folder
+
+    vectors = overrides.get("vectors")
+    if is_folder(vectors) or isinstance(vectors, TokenTable):
+        return *_take_word_pieces(cls, overrides), "WordPieceTokenizer"
+    if cls.reads_words:
+        return *_take_words(overrides), cls.tokenizer
+    if vectors is not None:
+        raise ValueError(
+            f"{card.name!r} reads word pieces, whose vectors come from the folder of a "
+            f"BERT. Received: vectors={vectors!r}."
+        )
+    return overrides, None, cls.tokenizer
+
+
+def _take_words(overrides):
+    """Vocabulary and vectors of whole words."""
     rest = {k: v for k, v in overrides.items() if k not in WORD_ARGUMENTS}
     given = {k: overrides[k] for k in WORD_ARGUMENTS if overrides.get(k) is not None}
     if not given:
@@ -48,6 +68,61 @@ def take_words(card, overrides):
     # Kim 2014, section 3.1: given vectors, as they are and trained.
     rest.setdefault("channels", "multichannel")
     return rest, vectors
+
+
+def _take_word_pieces(cls, overrides):
+    """Vocabulary and token table of a BERT, at the width of the encoder's vectors."""
+    from keras_recbert.convert.token_table import TokenTable, read_token_table
+
+    rest = {k: v for k, v in overrides.items() if k not in WORD_ARGUMENTS}
+    others = [k for k in WORD_ARGUMENTS[1:] if overrides.get(k) is not None]
+    if others:
+        raise ValueError(
+            f"{', '.join(f'`{name}`' for name in others)} say which words a vocabulary "
+            "has. Received beside the folder of a BERT as `vectors`, whose word pieces "
+            "are the vocabulary. Leave one out."
+        )
+    table = overrides["vectors"]
+    if not isinstance(table, TokenTable):
+        table = read_token_table(table)
+    take_vocabulary(table, table.words, rest, f"of {table.source}")
+    default = inspect.signature(cls).parameters["vector_dim"].default
+    dim = rest.setdefault("vector_dim", min(default, table.vector_dim))
+    # One trained table, as a BERT has.
+    rest.setdefault("channels", "non_static")
+    return rest, table.project(dim)
+
+
+def take_vocabulary(source, words, arguments, what):
+    """Sets what arguments leave open about the text to what a BERT has.
+
+    Args:
+        source: has `lowercase` and `strip_accents`.
+        words: tuple of str, the word pieces of the BERT; None where it names none.
+        arguments: dict, changed in place.
+        what: str. Whose word pieces these are.
+
+    Raises:
+        ValueError: for a `vocabulary` of other word pieces.
+    """
+    for key in ("lowercase", "strip_accents"):
+        if getattr(source, key) is not None:
+            arguments.setdefault(key, getattr(source, key))
+    given = arguments.get("vocabulary")
+    if words is None:
+        return
+    if given is not None:
+        from keras_recbert.text.vocabulary import check_vocabulary, load_vocabulary
+
+        is_path = isinstance(given, (str, os.PathLike))
+        given = load_vocabulary(given) if is_path else check_vocabulary(given)
+        if tuple(given) != words:
+            raise ValueError(
+                f"`vocabulary` differs from that {what}: its embeddings would be "
+                f"those of other word pieces. Received: {len(given)} word pieces; "
+                f"the BERT has {len(words)}. Leave it out to take the BERT's."
+            )
+    arguments["vocabulary"] = list(words)
 
 
 def _of_vocabulary(vocabulary, given):

@@ -55,8 +55,9 @@ class FineTuningConfig(RunConfig):
             learned from the training texts.
         vocabulary_size: Word pieces to learn if no vocabulary is given.
         vectors: For an encoder of words, such as bilstm_student: a file of word vectors
-            of word2vec (.bin), GloVe (.txt) or fastText (.vec), .gz too. By default the
-            vectors are random.
+            of word2vec (.bin), GloVe (.txt) or fastText (.vec), .gz too. Or the folder
+            of a BERT: its word pieces and their vectors, for bi_attentive_student, too.
+            By default the vectors are random.
         max_words: Words of the vocabulary of an encoder of words: the most frequent
             ones of the training texts.
         min_frequency: How often a word without a vector must occur to be one of them.

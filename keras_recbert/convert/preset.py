@@ -228,13 +228,10 @@ def _describe_preprocessor(preprocessor):
         )
     tokenizer = preprocessor.tokenizer
     kind = type(tokenizer).__name__
-    buckets = getattr(tokenizer, "num_oov_buckets", 0)
     return {
         "class": name,
         **({} if kind == PLAIN else {"tokenizer": kind}),
-        **({"num_oov_buckets": buckets} if buckets else {}),
-        "lowercase": tokenizer.lowercase,
-        "strip_accents": tokenizer.strip_accents,
+        **tokenizer.options(),
         "arguments": json.loads(to_json(preprocessor.arguments())),
     }
 

@@ -41,6 +41,7 @@ class BiAttentiveEncoder(Encoder):
         ValueError: if an argument is out of range, or the vectors do not fit in memory.
     """
 
+    takes_vectors = True
     # AdamW at the rate of BERT would leave random vectors near where they were drawn.
     fine_tuning = {"learning_rate": 1e-3, "pooling": "first"}
     test_sizes = {

@@ -59,12 +59,15 @@ class Encoder(FreezableModel):
             `keras_recbert.text.word_tokenizer.get_tokenizer`.
         reads_words: bool. Whether `build` takes `texts` and `vectors`, and gives the
             layer `embeddings` the vectors by its `set_vectors`.
+        takes_vectors: bool. Whether it takes, as one that reads words does, the folder
+            of a BERT as `vectors`, for its word pieces.
         fine_tuning: dict. Fields of
             `keras_recbert.tasks.fine_tuning_defaults.FineTuningDefaults` that suit it.
         test_sizes: dict. Arguments of the small encoder of the contract tests.
     """
 
     tokenizer = "WordPieceTokenizer"
+    takes_vectors = False
     reads_words = False
     fine_tuning = types.MappingProxyType({})
     test_sizes = types.MappingProxyType({})

@@ -250,10 +250,7 @@ def _traced(packer, num_columns):
     """`pack` of a packer as a graph: that of an equal packer, if there is one."""
     if packer._equal_to is None:
         tokenizer = packer.tokenizer
-        options = tokenizer.get_config()
-        for name in ("vocabulary", "name", "trainable", "dtype"):
-            options.pop(name, None)
-        text = tokenizer.vocabulary, repr(options)
+        text = tokenizer.vocabulary, *tokenizer.options().items()
         # Past Keras, which would track it.
         key = type(packer), type(tokenizer), text, repr(packer.arguments())
         object.__setattr__(packer, "_equal_to", key)

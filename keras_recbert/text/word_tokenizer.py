@@ -79,8 +79,9 @@ class WordTokenizer(WordPieceTokenizer):
         is_bucket = len(self.vocabulary) <= token_id < self.vocabulary_size
         return super().id_to_token(self.unk_id if is_bucket else token_id)
 
-    def get_config(self):
-        return {**super().get_config(), "num_oov_buckets": self.num_oov_buckets}
+    def options(self):
+        buckets = {"num_oov_buckets": self.num_oov_buckets}
+        return super().options() | (buckets if self.num_oov_buckets else {})
 
     def _with_buckets(self, ids, words):
         if not self.num_oov_buckets:

@@ -197,6 +197,12 @@ class WordPieceTokenizer(keras.layers.Layer):
             token_ids = token_ids.with_flat_values(pieces)
         return self._wordpiece.detokenize(token_ids)
 
+    def options(self):
+        """What it does to texts beside its vocabulary: a dict of its arguments."""
+        masks = {"read_masks": True} if self.read_masks else {}
+        folding = {"lowercase": self.lowercase, "strip_accents": self.strip_accents}
+        return {**folding, **masks}
+
     def _with_buckets(self, ids, words):
         """Ids of the pieces of words; a tokenizer of words may place unknown ones."""
         return ids
@@ -232,13 +238,11 @@ class WordPieceTokenizer(keras.layers.Layer):
 
     def get_config(self):
         # The pieces, not the path: a saved model must not need the file.
-        config = {
+        return {
             **super().get_config(),
             "vocabulary": list(self.vocabulary),
-            "lowercase": self.lowercase,
-            "strip_accents": self.strip_accents,
+            **self.options(),
         }
-        return {**config, "read_masks": True} if self.read_masks else config
 
     @classmethod
     def from_config(cls, config):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from keras_recbert.builder import check_weights, encoder_arguments
 from keras_recbert.builder.encoder import encoder_class
 from keras_recbert.config.own_data import file_task
+from keras_recbert.convert.token_table import is_folder, read_token_table
 from keras_recbert.core.extras import check_installed
 from keras_recbert.core.names import check_arguments
 from keras_recbert.data.examples import Examples
@@ -176,19 +177,7 @@ def _check_model(config, head):
     if config.vocabulary is not None:  # before the examples, which take longer
         encoder = encoder_class(get_card(config.model).encoder)
         get_tokenizer(encoder.tokenizer)(load_vocabulary(config.vocabulary))
-    if config.vectors is not None:
-        if not reads_words(config):
-            raise ValueError(
-                "`vectors` are for an encoder of words, such as bilstm_student. "
-                f"Received: vectors={config.vectors!r}, model={config.model!r}."
-            )
-        check_word_vectors(config.vectors)
-    if config.num_oov_buckets and not reads_words(config):
-        raise ValueError(
-            "`num_oov_buckets` are for an encoder of words, such as bilstm_student. "
-            f"Received: num_oov_buckets={config.num_oov_buckets}, "
-            f"model={config.model!r}."
-        )
+    _check_words(config)
     if config.weights is None:
         encoder_arguments(config.model, **sizes)  # raises for unknown ones
     else:
@@ -200,6 +189,33 @@ def _check_model(config, head):
                 f"{config.weights} has no vocabulary. Pass the vocab.txt it was "
                 "trained with: vocabulary (--vocabulary FILE)."
             )
+
+
+def _check_words(config):
+    """Raises what is wrong with vectors, and with buckets of unknown words."""
+    model, vectors, buckets = config.model, config.vectors, config.num_oov_buckets
+    is_bert = vectors is not None and is_folder(vectors)
+    if buckets and (is_bert or not reads_words(config)):
+        raise ValueError(
+            "`num_oov_buckets` are for an encoder of words, such as bilstm_student, "
+            f"not of word pieces. Received: num_oov_buckets={buckets}, "
+            f"model={model!r}, vectors={vectors!r}."
+        )
+    if is_bert:
+        cls = encoder_class(get_card(model).encoder)
+        if not (cls.takes_vectors or cls.reads_words):
+            raise ValueError(
+                f"{model!r} takes no `vectors`. Received: vectors={vectors!r}. A BERT "
+                "starts it as weights (--weights)."
+            )
+        read_token_table(vectors)
+    elif vectors is not None:
+        if not reads_words(config):
+            raise ValueError(
+                "`vectors` are for an encoder of words, such as bilstm_student. "
+                f"Received: vectors={vectors!r}, model={model!r}."
+            )
+        check_word_vectors(vectors)
 
 
 def _load(config, task):

@@ -41,7 +41,7 @@ class LayerFeatures:
             array = np.ascontiguousarray(weight.numpy())
             digest.update(f"{weight.path} {array.dtype} {array.shape}\0".encode())
             digest.update(array.tobytes())
-        read = tokenizer.vocabulary, tokenizer.lowercase, tokenizer.strip_accents
+        read = tokenizer.vocabulary, *tokenizer.options().values()
         digest.update(repr((read, length, pooling, encoder.policy.name)).encode())
         self.checksum = digest.hexdigest()
 

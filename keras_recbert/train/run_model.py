@@ -7,6 +7,7 @@ import numpy as np
 import keras_recbert
 from keras_recbert.builder.encoder import encoder_class
 from keras_recbert.convert.open_checkpoint import open_checkpoint
+from keras_recbert.convert.token_table import is_folder, read_token_table
 from keras_recbert.models.memory_estimate import check_step
 from keras_recbert.models.registry import get_card
 from keras_recbert.text.vocabulary import learn_vocabulary, load_vocabulary
@@ -79,6 +80,10 @@ def run_vocabulary(config, texts):
     Returns:
         Tuple of a list of str and of `WordVectors` or None.
     """
+    if is_folder(config.vectors):
+        table = read_token_table(config.vectors)
+        given = config.vocabulary
+        return list(table.words) if given is None else load_vocabulary(given), table
     if config.vocabulary is not None:
         vocabulary = load_vocabulary(config.vocabulary)
         if config.vectors is None:

@@ -41,7 +41,9 @@ def test_it_is_a_tokenizer_for_every_packer():
     # Equal packers share a graph; that of other tokenizers is another one.
     pieces = get_tokenizer("WordPieceTokenizer")(WORDS)
     pieces = TextPreprocessor(pieces, max_sequence_length=6)
-    for one in (again, pieces):
+    buckets = WordTokenizer(WORDS, num_oov_buckets=1)
+    buckets = TextPreprocessor(buckets, max_sequence_length=6)
+    for one in (again, pieces, buckets):
         one(["wind"])
         assert (one._equal_to == packer._equal_to) is (one is again)
 
