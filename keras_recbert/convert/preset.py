@@ -254,7 +254,7 @@ def _make_preprocessor(described, directory):
 
     if described is None:
         return None
-    own = ("lowercase", "strip_accents", "num_oov_buckets")
+    own = ("lowercase", "strip_accents", "num_oov_buckets", "read_masks")
     tokenizer = get_tokenizer(described.get("tokenizer", PLAIN))(
         load_vocabulary(directory / VOCABULARY),
         **{key: described[key] for key in own if key in described},

@@ -133,7 +133,7 @@ def check_config(file, config):
     if config["preprocessor"] is not None:
         described = config["preprocessor"]
         keys = ("class", "lowercase", "strip_accents", "arguments")
-        optional = ("tokenizer", "num_oov_buckets")
+        optional = ("tokenizer", "num_oov_buckets", "read_masks")
         _check_keys(file, "preprocessor", described, keys, optional)
         if not _is_plain_dict(described["arguments"]):
             raise CheckpointError(
