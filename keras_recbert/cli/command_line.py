@@ -29,7 +29,7 @@ from keras_recbert.cli.training import (
     pretrain,
     quickstart,
 )
-from keras_recbert.cli.zoo import explain, list_models
+from keras_recbert.cli.zoo import explain, explain_words, list_models
 from keras_recbert.config import (
     AugmentConfig,
     BenchmarkConfig,
@@ -62,6 +62,7 @@ COMMANDS = {
     "vocabulary": vocabulary,
     "benchmark": benchmark,
     "explain": explain,
+    "explain-words": explain_words,
     "profile": profile,
 }
 # Of commands with more than a handful of options: they take `--recipe FILE`.

@@ -1,6 +1,8 @@
 """Commands that say what the zoo holds: list, explain."""
 
-from tyro.conf import Positional
+from typing import Annotated
+
+from tyro.conf import Positional, arg
 
 import keras_recbert
 from keras_recbert.cli.arguments import given
@@ -62,6 +64,30 @@ def _list_tasks(pattern, markdown):
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         print("  ".join(cells).rstrip(), flush=True)
+
+
+def explain_words(
+    arguments: Annotated[Positional[list[str]], arg(metavar="MODEL [MODEL ...] TEXT")],
+    output: str | None = None,
+):
+    """Masks each word of a text in turn, and prints how sure classifiers still are.
+
+    The higher the entropy, in bits, the more a model owes the word that is masked.
+
+    Args:
+        arguments: Output folders of `recbert finetune` or `recbert distill`, presets or
+            files model.keras; then the text.
+        output: A PNG to draw, such as words.png: a row a model, a column a word.
+    """
+    *models, text = arguments
+    if not models:
+        raise ValueError(
+            f"Name a model and a text. Received: {text!r} alone. Such as recbert "
+            "explain-words TEACHER STUDENT 'a gripping film'."
+        )
+    from keras_recbert.train.masked_words import explain_words, make_word_table
+
+    print(make_word_table(explain_words(models, text, output)), end="")
 
 
 def explain(model: Positional[str], implementation: str | None = None):
