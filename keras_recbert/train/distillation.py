@@ -18,6 +18,7 @@ from keras_recbert.serving.text_columns import choose_text_columns
 from keras_recbert.train.fine_tuning import load_run_data
 from keras_recbert.train.own_data import check_files
 from keras_recbert.train.precision import choose_precision
+from keras_recbert.train.predictions import predict, write_csv
 from keras_recbert.train.run import open_run
 from keras_recbert.train.run_folder import RunKind
 from keras_recbert.train.teacher import HEADS, Teacher
@@ -25,9 +26,13 @@ from keras_recbert.train.training_run import FINE_TUNING, train
 from keras_recbert.train.transfer_batches import TransferBatches
 from keras_recbert.train.validation_split import labels_of
 
+SPLITS = ("validation", "validation_matched", "validation_mismatched")
 DISTILLATION = RunKind(
     name="distillation",
-    own_files=FINE_TUNING.own_files,
+    own_files=(
+        *FINE_TUNING.own_files,
+        *(f"disagreements_{split}.csv" for split in SPLITS),
+    ),
     own_folders=FINE_TUNING.own_folders,
     next_step=FINE_TUNING.next_step,
 )
@@ -81,10 +86,10 @@ def _distill(run):
     _check_head(data.task, config)
     lesson = _make_lesson(run, data)
 
-    def finish(folder, examples, predict):
-        scores = data.finish(folder, examples, predict)
+    def finish(folder, examples, predict_logits):
+        scores = data.finish(folder, examples, predict_logits)
         for split in data.validation:
-            scores |= lesson.compare(data, split, predict)
+            scores |= lesson.compare(data, split, predict_logits, folder)
         return scores
 
     return train(
@@ -164,17 +169,23 @@ class _Lesson:
     logits: dict
     facts: dict
 
-    def compare(self, data, split, predict):
-        """Scores of the teacher on a split, and how near the student is to it."""
+    def compare(self, data, split, predict_logits, folder):
+        """Scores of the teacher on a split, and how near the student is to it.
+
+        Writes the examples that they answer otherwise, the surest first, where both
+        choose one class.
+        """
         examples, task = data.validation[split], data.task
         head = get_head(task.head)(**task.head_arguments)
-        student, logits = predict(examples), self.logits[split]
+        student, logits = predict_logits(examples), self.logits[split]
         if task.head == "regressor":
             logits = logits[:, 0]
             found = {"teacher_correlation": _correlation(logits, student)}
         elif task.head == "classifier":
             equal = logits.argmax(1) == student.argmax(1)
             found = {"teacher_agreement": float(equal.mean())}
+            path = folder / f"disagreements_{split}.csv"
+            _write_disagreements(path, examples, head.label_names, logits, student)
         else:
             equal = (logits > 0) == (student > 0)
             found = {"teacher_agreement": float(equal.mean())}
@@ -187,6 +198,33 @@ class _Lesson:
                 scores[name] = metric(examples, predictions)
         found |= {f"teacher_{name}": value for name, value in scores.items()}
         return {f"{split}_{name}": value for name, value in found.items()}
+
+
+def _write_disagreements(path, examples, label_names, teacher, student):
+    """Writes a row an example: its texts, its label, and what both answer."""
+    answers = [predict(logits, label_names) for logits in (teacher, student)]
+    (of_teacher, sure), (of_student, surer) = answers
+    rows = np.flatnonzero(teacher.argmax(1) != student.argmax(1))
+    sureness = np.minimum(np.asarray(sure, float), np.asarray(surer, float))
+    labels = labels_of(examples)
+    header = ["id", *examples.fields, "label"]
+    header += ["teacher", "teacher_score", "student", "student_score"]
+    write_csv(
+        path,
+        header,
+        (
+            (
+                examples.ids[row],
+                *(column[row] for column in examples.fields.values()),
+                label_names[labels[row]],
+                of_teacher[row],
+                sure[row],
+                of_student[row],
+                surer[row],
+            )
+            for row in rows[np.argsort(-sureness[rows], kind="stable")]
+        ),
+    )
 
 
 def _correlation(one, other):

@@ -202,6 +202,12 @@ def test_the_command(options, tmp_path, capsys, eager_steps):
     assert main(["predict", str(tmp_path / "run/savedmodel"), "a good film"]) == 0
     with open(tmp_path / "run/history.csv") as file:
         assert "teacher_agreement" in next(csv.reader(file))
+    results = json.loads((tmp_path / "run/results.json").read_text())
+    agreement = results["scores"]["validation_teacher_agreement"]
+    with open(tmp_path / "run/disagreements_validation.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == round(32 * (1 - agreement))
+    assert all(row["teacher"] != row["student"] for row in rows)
 
 
 @pytest.mark.parametrize(
