@@ -1,7 +1,6 @@
 """Training, scoring and asking a model of texts by the methods of Keras."""
 
 import contextlib
-import dataclasses
 import functools
 
 import keras
@@ -13,6 +12,7 @@ from keras_recbert.tasks.fine_tuning_defaults import fine_tuning_defaults
 from keras_recbert.tasks.fine_tuning_optimizer import (
     ADADELTA_RATE,
     LayerwiseAdamW,
+    Recipe,
     WarmupLinearDecay,
     fine_tuning_optimizer,
 )
@@ -28,23 +28,6 @@ from keras_recbert.tasks.text_batches import check_labelled, columns, is_packed,
 from keras_recbert.tasks.text_streams import is_stream
 
 UNKNOWN_WARMUP_STEPS = 100  # of a run whose number of steps nobody knows
-
-
-@dataclasses.dataclass(frozen=True)
-class Recipe:
-    """What `compile_for_fine_tuning` was called with.
-
-    Args:
-        total_steps: int; None where each `fit` counts its own.
-        optimizer_arguments: dict.
-        loss: `keras.losses.Loss`; None for that of the head.
-        metrics: list of metrics; None for those of the head.
-    """
-
-    total_steps: int | None
-    optimizer_arguments: dict
-    loss: keras.losses.Loss | None = None
-    metrics: list | None = None
 
 
 class FineTunedModel(keras.Model):

@@ -1,5 +1,6 @@
 """The optimizer that BERT is fine-tuned with."""
 
+import dataclasses
 import math
 
 import keras
@@ -131,6 +132,23 @@ class LayerwiseAdamW(AdamW):
 
     def get_config(self):
         return {**super().get_config(), "rate_factors": dict(self.rate_factors)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """What `compile_for_fine_tuning` was called with.
+
+    Args:
+        total_steps: int; None where each `fit` counts its own.
+        optimizer_arguments: dict.
+        loss: `keras.losses.Loss`; None for that of the head.
+        metrics: list of metrics; None for those of the head.
+    """
+
+    total_steps: int | None
+    optimizer_arguments: dict
+    loss: keras.losses.Loss | None = None
+    metrics: list | None = None
 
 
 def fine_tuning_optimizer(
