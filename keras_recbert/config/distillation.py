@@ -27,12 +27,14 @@ class DistillationConfig(FineTuningConfig):
     Args:
         teacher: Model to learn from: the output folder of `recbert finetune`, a preset
             or a model.keras.
+        teacher_logits: In place of a teacher: JSON lines (.jsonl) of texts and logits
+            that another tool has made, and labels if any. Nothing is augmented.
         unlabelled: Texts without labels to learn on too: a table like that of train, or
             a text file (.txt), a text a line.
         transfer_set: Folder of the texts with the teacher's logits, which runs can
             share; by default transfer_set in output_dir.
-        n_iter: Synthetic examples made of each example (Liu 2020, section 3.3); those
-            that are there already are dropped.
+        n_iter: Synthetic examples made of each example (Liu 2020, section 3.3), by
+            default 10; those that are there already are dropped.
         mask_probability: How often a word becomes [MASK].
         pos_probability: How often a word is replaced by another of its part of speech.
         ngram_probability: How often an example becomes one of its n-grams.
@@ -53,9 +55,10 @@ class DistillationConfig(FineTuningConfig):
     epochs: int = 6
     batch_size: int = 128
     teacher: str | None = None
+    teacher_logits: str | None = None
     unlabelled: str | None = None
     transfer_set: str | None = None
-    n_iter: int = 10
+    n_iter: int | None = None
     mask_probability: float = 0.1
     pos_probability: float = 0.1
     ngram_probability: float = 0.0
@@ -79,6 +82,14 @@ class DistillationConfig(FineTuningConfig):
         check_integer(1, teacher_batch_size=self.teacher_batch_size)
         check_seed(self.augmentation_seed, "augmentation_seed")
         self.augmentation()
+        if self.teacher_logits is not None:
+            for name in ("teacher", "unlabelled", "n_iter"):
+                if getattr(self, name):
+                    raise ValueError(
+                        "The file of teacher_logits has all texts. Received: "
+                        f"{name}={getattr(self, name)!r}, teacher_logits="
+                        f"{self.teacher_logits!r}. Leave one out."
+                    )
         valid = 0 < self.temperature < math.inf
         check(valid, self, "temperature", "above 0 and finite")
         check(0 <= self.label_weight <= 1, self, "label_weight", "in [0, 1]")
@@ -89,7 +100,7 @@ class DistillationConfig(FineTuningConfig):
         rule = "auto, float32 or bfloat16"
         valid = self.teacher_precision in ("auto", "float32", "bfloat16")
         check(valid, self, "teacher_precision", rule)
-        for name in ("teacher", "unlabelled", "transfer_set"):
+        for name in ("teacher", "teacher_logits", "unlabelled", "transfer_set"):
             check(getattr(self, name) != "", self, name, "a path")
 
     def run_dir(self):
@@ -100,8 +111,9 @@ class DistillationConfig(FineTuningConfig):
 
     def augmentation(self):
         """`Augmentation` of the texts."""
+        default = 0 if self.teacher_logits else Augmentation.n_iter
         return Augmentation(
-            n_iter=self.n_iter,
+            n_iter=default if self.n_iter is None else self.n_iter,
             mask_probability=self.mask_probability,
             pos_probability=self.pos_probability,
             ngram_probability=self.ngram_probability,
@@ -110,7 +122,14 @@ class DistillationConfig(FineTuningConfig):
 
     def texts_key(self):
         """A short name of what the teacher scores; runs of one name may share a set."""
-        names = ("teacher", "teacher_precision", "task", "data_dir", "train")
+        names = (
+            "teacher",
+            "teacher_logits",
+            "teacher_precision",
+            "task",
+            "data_dir",
+            "train",
+        )
         names += ("validation", "validation_fraction", "split_seed", "unlabelled")
         names += ("text_column", "label_column", "encoding", "limit")
         made_from = {name: getattr(self, name) for name in names}

@@ -201,9 +201,10 @@ def write_transfer_set(
         fields: sequence of str. Names of the texts of a record.
         num_logits: int. Logits that `score` gives an example.
         examples: function without arguments that gives an iterator of tuples of texts,
-            a tuple of str, and label, a number or None; the same each time.
+            a tuple of str, and label, a number or None; the same each time. Without
+            `score` the logits, a list of float, come third.
         score: function from a list of lists of str, a column for each field, to float
-            `(num_examples, num_logits)`.
+            `(num_examples, num_logits)`; None for logits that are there already.
         made_from: dict of JSON, all that decides what the records are; `teacher` is the
             checksum of the teacher and its tokenizer.
         shard_records: int. Records of a shard.
@@ -289,10 +290,12 @@ def _begun(folder, fields, num_logits, made_from):
 def _add_shard(folder, description, chunk, score):
     """Scores some examples and writes them as the next shard."""
     start = time.monotonic()
-    columns = [
-        list(column) for column in zip(*(texts for texts, _ in chunk), strict=True)
-    ]
-    logits = np.asarray(score(columns), np.float32)
+    if score is None:
+        found = [example[2] for example in chunk]
+    else:
+        texts = (example[0] for example in chunk)
+        found = score([list(column) for column in zip(*texts, strict=True)])
+    logits = np.asarray(found, np.float32)
     shape = (len(chunk), description["num_logits"])
     if logits.shape != shape:
         raise ValueError(
@@ -309,12 +312,12 @@ def _add_shard(folder, description, chunk, score):
     teacher = description["made_from"]["teacher"]
     with new_file(folder / name) as written:
         with contextlib.closing(tf.io.TFRecordWriter(str(written))) as writer:
-            for (texts, label), row in zip(chunk, logits, strict=True):
+            for (texts, label, *_), row in zip(chunk, logits, strict=True):
                 key = record_key(teacher, texts)
                 named = zip(description["fields"], texts, strict=True)
                 writer.write(_record(dict(named), key, row, label))
         sha256 = file_sha256(written)
-    labels = sum(label is not None for _, label in chunk)
+    labels = sum(example[1] is not None for example in chunk)
     description["shards"].append(
         {"name": name, "records": len(chunk), "sha256": sha256}
     )

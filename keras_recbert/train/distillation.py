@@ -1,6 +1,7 @@
 """Distillation: a teacher scores texts, and a student learns its logits."""
 
 import dataclasses
+import functools
 import hashlib
 import pathlib
 
@@ -9,8 +10,10 @@ import numpy as np
 from keras_recbert.config.augmentation import Augmentation
 from keras_recbert.config.own_data import file_task
 from keras_recbert.core.extras import check_installed
+from keras_recbert.core.json_files import file_sha256
 from keras_recbert.data.augmentation import TextAugmenter
-from keras_recbert.data.tables import read_table
+from keras_recbert.data.logits_file import read_logits
+from keras_recbert.data.rows import TableRows, as_text
 from keras_recbert.data.transfer_set import TransferSet, write_transfer_set
 from keras_recbert.heads import get_head
 from keras_recbert.models.registry import get_card
@@ -62,12 +65,12 @@ def distill(config):
     config = config.resolved()
     get_card(config.model)
     check_installed("`recbert distill`", "train", "sklearn", "scipy", "matplotlib")
-    if config.pos_probability > 0 and config.n_iter > 0:
+    if config.pos_probability > 0 and config.augmentation().n_iter > 0:
         check_installed("`pos_probability`", "distill", "nltk")
-    if config.teacher is None:
+    if config.teacher is None and config.teacher_logits is None:
         raise ValueError(
             "Name the model to learn from: teacher (--teacher FOLDER), the output "
-            "folder of `recbert finetune`."
+            "folder of `recbert finetune`; or teacher_logits (--teacher-logits FILE)."
         )
     if config.train is not None:
         if file_task(config) is not None:
@@ -84,11 +87,18 @@ def _distill(run):
     config = run.config
     data = load_run_data(config)
     _check_head(data.task, config)
-    lesson = _make_lesson(run, data)
+    folder = config.transfer_set or pathlib.Path(run.folder) / TRANSFER_SET
+    make = _lesson_of_file if config.teacher is None else _lesson_of_teacher
+    lesson = make(config, data, folder)
+    print(
+        f"Transfer set: {lesson.transfer.num_records:,} texts, "
+        f"{lesson.transfer.num_labels:,} with a label, in {folder}.",
+        flush=True,
+    )
 
     def finish(folder, examples, predict_logits):
         scores = data.finish(folder, examples, predict_logits)
-        for split in data.validation:
+        for split in lesson.logits:
             scores |= lesson.compare(data, split, predict_logits, folder)
         return scores
 
@@ -100,13 +110,12 @@ def _distill(run):
         notes=data.notes,
         test_examples=data.test,
         finish=finish,
-        transfer=TransferBatches(config, lesson.transfer, lesson.facts),
+        transfer=TransferBatches(config, lesson.transfer, lesson.facts()),
     )
 
 
-def _make_lesson(run, data):
+def _lesson_of_teacher(config, data, folder):
     """Lets the teacher score all texts; after this it is out of memory."""
-    config = run.config
     precision = choose_precision(config.teacher_precision)
     teacher = Teacher(config.teacher, precision, config.teacher_batch_size)
     places = teacher.check_task(data.task)
@@ -115,7 +124,6 @@ def _make_lesson(run, data):
     def score(columns):
         return teacher.logits(columns)[:, places]
 
-    folder = config.transfer_set or pathlib.Path(run.folder) / TRANSFER_SET
     transfer = write_transfer_set(
         folder,
         data.task.fields,
@@ -130,29 +138,31 @@ def _make_lesson(run, data):
             "augmentation": dataclasses.asdict(config.augmentation()),
         },
     )
-    print(
-        f"Transfer set: {transfer.num_records:,} texts, {transfer.num_labels:,} with a "
-        f"label, in {folder}.",
-        flush=True,
-    )
     logits = {
         split: score([list(column) for column in examples.fields.values()])
         for split, examples in data.validation.items()
     }
-    facts = {
-        "teacher": {
-            "checksum": teacher.checksum,
-            "precision": precision.chosen,
-            "num_parameters": teacher.model.count_params(),
-        },
-        "transfer_set": {
-            "records": transfer.num_records,
-            "labels": transfer.num_labels,
-            "made_from": transfer.made_from,
-            "measured": transfer.measured,
-        },
-    }
-    return _Lesson(transfer, logits, facts)
+    size = teacher.model.count_params()
+    return _Lesson(transfer, logits, {"num_parameters": size})
+
+
+def _lesson_of_file(config, data, folder):
+    """The logits of another tool."""
+    task = data.task
+    label_names = None if task.head == "regressor" else task.label_names
+    read = functools.partial(
+        read_logits, config.teacher_logits, task.fields, label_names
+    )
+    checksum = file_sha256(config.teacher_logits)
+    transfer = write_transfer_set(
+        folder,
+        task.fields,
+        1 if label_names is None else len(label_names),
+        read,
+        None,
+        {"teacher": checksum, "labels": label_names and list(label_names)},
+    )
+    return _Lesson(transfer, {}, {})
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -161,13 +171,27 @@ class _Lesson:
 
     Args:
         transfer: `TransferSet`.
-        logits: dict of validation split to the logits of the teacher.
-        facts: dict of JSON for the results.
+        logits: dict of validation split to the logits of the teacher; empty where
+            nobody can ask it.
+        teacher: dict of JSON, what is known of the teacher.
     """
 
     transfer: TransferSet
     logits: dict
-    facts: dict
+    teacher: dict
+
+    def facts(self):
+        """What results say of it: a dict of JSON."""
+        made_from = self.transfer.made_from
+        return {
+            "teacher": {"checksum": made_from["teacher"], **self.teacher},
+            "transfer_set": {
+                "records": self.transfer.num_records,
+                "labels": self.transfer.num_labels,
+                "made_from": made_from,
+                "measured": self.transfer.measured,
+            },
+        }
 
     def compare(self, data, split, predict_logits, folder):
         """Scores of the teacher on a split, and how near the student is to it.
@@ -298,24 +322,19 @@ class _Texts:
 def _read_unlabelled(config, fields):
     """Columns of texts of the file without labels."""
     path = config.unlabelled
-    if str(path).endswith(".txt"):
-        if len(fields) != 1:
-            raise ValueError(
-                f"{path}: a line is one text, and an example has {len(fields)}. "
-                f"Write a table with the columns {', '.join(fields)}."
-            )
-        with open(path, encoding=config.encoding or "utf-8") as file:
-            texts = [line.strip() for line in file if line.strip()]
-        if not texts:
-            raise ValueError(f"{path} holds no text.")
-        return [texts]
-    table = read_table(path, config.encoding)
+    table = TableRows(path, config.encoding or "utf-8")
     given = config.text_column or ()
     given = (given,) if isinstance(given, str) else tuple(given)
-    columns = choose_text_columns(path, table.columns, given)
+    if str(path).endswith(".txt"):
+        given = ()  # a line is a text
+    columns = choose_text_columns(path, table.columns(), given)
     if len(columns) != len(fields):
         raise ValueError(
             f"{path}: an example has {len(fields)} text(s), and the texts are in the "
             f"columns {', '.join(columns)}."
         )
-    return [table.values(name) for name in columns]
+    rows = [row for _, row in table.rows()]
+    texts = [[as_text(row[name]) for row in rows] for name in columns]
+    if not rows:
+        raise ValueError(f"{path} holds no text.")
+    return texts

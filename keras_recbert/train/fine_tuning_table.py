@@ -23,7 +23,7 @@ from keras_recbert.train.tuning import chosen_rows, tuning_rows
 RESULTS, FIGURE = "results.json", "learning_rates.png"
 # Where things are on one machine; what a table is made of leaves them out.
 PLACES = ("data_dir", "output_dir", "weights", "vocabulary", "vectors")
-PLACES += ("teacher", "transfer_set", "unlabelled")
+PLACES += ("teacher", "teacher_logits", "transfer_set", "unlabelled")
 
 
 def finetune_table(recipes, seeds, output_dir, jobs=1, **options):

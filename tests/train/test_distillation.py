@@ -122,6 +122,7 @@ def test_logits_do_not_depend_on_order_or_batches(folder):
     assert 0 < difference < 0.1
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_resumes(options, monkeypatch, tmp_path):
     """Inside an epoch, with the weights of a run that was not; the teacher rests."""
     options |= {"epochs": 2, "n_iter": 1, "checkpoint_every": 1}
@@ -208,6 +209,25 @@ def test_the_command(options, tmp_path, capsys, eager_steps):
         rows = list(csv.DictReader(file))
     assert len(rows) == round(32 * (1 - agreement))
     assert all(row["teacher"] != row["student"] for row in rows)
+
+
+def test_logits_of_another_tool(options, tmp_path, eager_steps):
+    texts, labels = reviews(12)
+    rows = [
+        {"text": text, "logits": {"good": 3.0 * label, "bad": 1.5}}
+        for text, label in zip(texts, labels.tolist(), strict=True)
+    ]
+    path = tmp_path / "logits.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    changes = {"teacher": None, "n_iter": None, "teacher_logits": str(path)}
+    _, results = run(options, **changes, epochs=1)
+    assert results["transfer_set"]["records"] == 12
+    assert "validation_teacher_accuracy" not in results["scores"]
+    transfer = open_transfer_set(tmp_path / "run/transfer_set")
+    (_, logits, label) = next(transfer.records())
+    assert logits.tolist() == [1.5, 3.0 * labels[0]] and np.isnan(label)
+    with pytest.raises(ValueError, match="has all texts. Received: n_iter=3"):
+        run(options, **{**changes, "n_iter": 3})
 
 
 @pytest.mark.parametrize(
