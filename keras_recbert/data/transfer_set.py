@@ -150,6 +150,16 @@ def open_transfer_set(folder):
     return _opened(folder, description)
 
 
+def made_from(folder):
+    """What the transfer set in a folder is made from, finished or not; {} without one.
+
+    Raises:
+        ValueError: if its description is damaged.
+    """
+    path = pathlib.Path(folder) / DESCRIPTION
+    return _read_description(path)["made_from"] if path.is_file() else {}
+
+
 def _opened(folder, description):
     names = ("num_logits", "num_records", "num_labels", "made_from", "measured")
     values = {name: description[name] for name in names}

@@ -2,7 +2,7 @@
 
 import re
 
-from keras_recbert.text.unicode_classes import CJK, PUNCTUATION, code_points
+from keras_recbert.core.unicode_classes import CJK, PUNCTUATION, code_points
 
 MASK = "[MASK]"
 

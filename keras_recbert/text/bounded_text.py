@@ -6,7 +6,7 @@ that grows with the square of the run, and each word costs far more than its byt
 
 import tensorflow as tf
 
-from keras_recbert.text.unicode_classes import (
+from keras_recbert.core.unicode_classes import (
     CJK,
     OTHER_REORDERED_MARK,
     PUNCTUATION,

@@ -2,8 +2,8 @@
 
 import tensorflow as tf
 
+from keras_recbert.core.unicode_classes import NONSPACING_MARK, code_points
 from keras_recbert.text.split_words import normalize
-from keras_recbert.text.unicode_classes import NONSPACING_MARK, code_points
 
 
 def original_offsets(texts, begins, ends, lowercase=True, strip_accents=None):

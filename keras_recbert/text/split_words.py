@@ -3,8 +3,7 @@
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from keras_recbert.text.bounded_text import bound_marks, keep_words
-from keras_recbert.text.unicode_classes import (
+from keras_recbert.core.unicode_classes import (
     CJK,
     CONTROL,
     NONSPACING_MARK,
@@ -12,6 +11,7 @@ from keras_recbert.text.unicode_classes import (
     WHITESPACE,
     regex_class,
 )
+from keras_recbert.text.bounded_text import bound_marks, keep_words
 
 _DROPPED = f"[{regex_class(CONTROL)}]+"
 _DROPPED_WITH_ACCENTS = f"[{regex_class(CONTROL, NONSPACING_MARK)}]+"

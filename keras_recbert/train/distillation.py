@@ -14,7 +14,11 @@ from keras_recbert.core.json_files import file_sha256
 from keras_recbert.data.augmentation import TextAugmenter
 from keras_recbert.data.logits_file import read_logits
 from keras_recbert.data.rows import TableRows, as_text
-from keras_recbert.data.transfer_set import TransferSet, write_transfer_set
+from keras_recbert.data.transfer_set import (
+    TransferSet,
+    made_from,
+    write_transfer_set,
+)
 from keras_recbert.heads import get_head
 from keras_recbert.models.registry import get_card
 from keras_recbert.serving.text_columns import choose_text_columns
@@ -116,7 +120,10 @@ def _distill(run):
 
 def _lesson_of_teacher(config, data, folder):
     """Lets the teacher score all texts; after this it is out of memory."""
-    precision = choose_precision(config.teacher_precision)
+    requested = config.teacher_precision
+    if requested == "auto":  # a busy machine may measure other rates than before
+        requested = made_from(folder).get("teacher_precision", requested)
+    precision = choose_precision(requested)
     teacher = Teacher(config.teacher, precision, config.teacher_batch_size)
     places = teacher.check_task(data.task)
     texts = _Texts.of(config, data)
@@ -182,13 +189,13 @@ class _Lesson:
 
     def facts(self):
         """What results say of it: a dict of JSON."""
-        made_from = self.transfer.made_from
+        origin = self.transfer.made_from
         return {
-            "teacher": {"checksum": made_from["teacher"], **self.teacher},
+            "teacher": {"checksum": origin["teacher"], **self.teacher},
             "transfer_set": {
                 "records": self.transfer.num_records,
                 "labels": self.transfer.num_labels,
-                "made_from": made_from,
+                "made_from": origin,
                 "measured": self.transfer.measured,
             },
         }

@@ -8,11 +8,11 @@ import pytest
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from keras_recbert.text import unicode_classes
+from keras_recbert.core import unicode_classes
+from keras_recbert.core.unicode_classes import code_points, regex_class
 from keras_recbert.text.bounded_text import MAX_MARKS, bound_marks, keep_words
 from keras_recbert.text.split_words import split_words
 from keras_recbert.text.text_preprocessor import MAX_WORDS, TextPreprocessor
-from keras_recbert.text.unicode_classes import code_points, regex_class
 from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
 
 PIECES = [

@@ -13,6 +13,7 @@ import keras_recbert
 from keras_recbert.cli import main
 from keras_recbert.config import DistillationConfig
 from keras_recbert.data.transfer_set import open_transfer_set
+from keras_recbert.train import distillation
 from keras_recbert.train.distillation import distill
 from keras_recbert.train.precision import Precision
 from keras_recbert.train.teacher import Teacher
@@ -246,6 +247,22 @@ def test_what_is_wrong_is_told_before_work_starts(options, changes, message, tmp
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         run(options, **changes)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_precision_that_was_measured_stays(
+    options, tmp_path, eager_steps, monkeypatch
+):
+    """A busy machine chooses another one the next time; the logits are there."""
+    chosen = ["bfloat16", "float32"]
+
+    def choose(requested):
+        return Precision(chosen.pop(0) if requested == "auto" else requested, "")
+
+    monkeypatch.setattr(distillation, "choose_precision", choose)
+    options |= {"teacher_precision": "auto", "epochs": 1, "n_iter": 0, "limit": 8}
+    run(options)
+    _, results = run(options, overwrite=True)
+    assert results["transfer_set"]["made_from"]["teacher_precision"] == "bfloat16"
 
 
 def test_other_labels_and_another_teacher(options, tmp_path, eager_steps):

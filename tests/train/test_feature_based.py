@@ -31,10 +31,10 @@ TINY = {
 class InThisProcess:
     """A run of a table without a process of its own, which takes seconds to begin."""
 
-    def __init__(self, command, config, folder, jobs):
+    def __init__(self, config, folder, jobs):
         recipe = folder.with_name(f"{folder.name}.yaml")
         recipe.write_text(yaml.safe_dump(vars(config)))
-        self.status = main([command, "--recipe", str(recipe)])
+        self.status = main([config.command, "--recipe", str(recipe)])
 
     def has_ended(self):
         return True
