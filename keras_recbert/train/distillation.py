@@ -340,8 +340,8 @@ def _read_unlabelled(config, fields):
             f"{path}: an example has {len(fields)} text(s), and the texts are in the "
             f"columns {', '.join(columns)}."
         )
-    rows = [row for _, row in table.rows()]
-    texts = [[as_text(row[name]) for row in rows] for name in columns]
-    if not rows:
+    rows = ([as_text(row[name]) for name in columns] for _, row in table.rows())
+    texts = list(map(list, zip(*(row for row in rows if any(row)), strict=True)))
+    if not texts:
         raise ValueError(f"{path} holds no text.")
     return texts

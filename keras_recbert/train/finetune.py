@@ -37,9 +37,10 @@ def finetune(**options):
     ... )
     >>> results["scores"]["validation_accuracy"]
     """
+    config = config_of(FineTuningConfig, options, "finetune")
     from keras_recbert.train.fine_tuning import fine_tune
 
-    return fine_tune(config_of(FineTuningConfig, options, "finetune"))
+    return fine_tune(config)
 
 
 def distill(**options):
@@ -68,9 +69,10 @@ def distill(**options):
     ... )
     >>> results["scores"]["validation_teacher_agreement"]
     """
+    config = config_of(DistillationConfig, options, "distill")
     from keras_recbert.train.distillation import distill
 
-    return distill(config_of(DistillationConfig, options, "distill"))
+    return distill(config)
 
 
 def config_of(cls, options, name):
