@@ -46,6 +46,7 @@ def test_python_blocks_of_the_docs_run(tmp_path, monkeypatch):
                     run.append(name)
     assert set(run) == {
         "augmentation.md",
+        "distillation.md",
         "embeddings.md",
         "long_texts.md",
         "multiple_choice.md",

@@ -18,6 +18,7 @@ from toy_texts import VOCABULARY, tiny_model
 
 import keras_recbert
 from keras_recbert.heads.regression import MeanRowSquaredError, RowSquaredError
+from keras_recbert.losses import DistillationLoss, TeacherAgreement
 from keras_recbert.registration import (
     CLASSES,
     AfterImport,
@@ -165,7 +166,8 @@ def models(batch):
     layerwise.compile(fine_tuning_optimizer(10, rate_factors=factors), "mse")
     yield layerwise
     adadelta = tiny_model()
-    adadelta.compile(Adadelta(1e-3), "mse")
+    loss, metrics = DistillationLoss(), [TeacherAgreement()]
+    adadelta.compile(Adadelta(1e-3), loss, weighted_metrics=metrics)
     yield adadelta
     objectives = {"masked_lm": None, "next_sentence": None, "bigram_shift": None}
     pretrainer = tiny_model(task="pretrainer", objectives=objectives)
