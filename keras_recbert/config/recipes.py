@@ -7,6 +7,22 @@ from keras_recbert.config.fine_tuning import FineTuningConfig
 from keras_recbert.config.pretraining import PretrainingConfig
 from keras_recbert.core.mappings import check_mapping, from_mapping, read_yaml
 
+# What a recipe says of results, beside options.
+OF_RESULTS = ("measured", "published")
+
+
+def published_scores(path):
+    """Scores that a paper reports of such a run.
+
+    Args:
+        path: path of a recipe, with `published: {accuracy: 85.4, source: "..."}`.
+
+    Returns:
+        dict of metric to its score in percent, and `source`, where they stand; empty
+        where the recipe names none.
+    """
+    return read_yaml(path).get("published", {})
+
 
 def recipe_class(path):
     """What a recipe is of, by its keys.
@@ -42,7 +58,8 @@ def recipe_class(path):
 def read_recipe(path, cls=FineTuningConfig):
     """Reads a recipe, a YAML file with the fields of a config.
 
-    `measured`, what the recipe gave when it was run, is skipped.
+    `measured`, what the recipe gave when it was run, and `published`, what a paper
+    reports of such a run, are skipped.
 
     Args:
         path: str or path.
@@ -73,6 +90,7 @@ def recipe_values(path, cls):
         FileNotFoundError, ValueError: as `read_recipe`; ranges are not checked.
     """
     values = read_yaml(path)
-    values.pop("measured", None)
+    for name in OF_RESULTS:
+        values.pop(name, None)
     check_mapping(cls, values, path)
     return values

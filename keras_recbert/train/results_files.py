@@ -5,7 +5,7 @@ import pathlib
 
 import keras_recbert
 from keras_recbert.config import recipe_class
-from keras_recbert.config.recipes import recipe_values
+from keras_recbert.config.recipes import published_scores, recipe_values
 from keras_recbert.core.json_files import read_json
 from keras_recbert.core.names import UnknownNameError
 from keras_recbert.data.task_spec import get_task
@@ -36,7 +36,8 @@ class ResultsFile:
 
     Args:
         path: path of the file.
-        runs: list of dict, as `recbert table` writes them.
+        runs: list of dict, as `recbert table` writes them, and `published`, scores in
+            percent that their recipes name.
         problems: list of str. What is stale or partial.
         probes: dict, as `recbert probe` writes it; None for runs.
     """
@@ -103,6 +104,9 @@ def read_results(path):
                 "that `recbert table` of fine-tuning recipes wrote."
             )
     problems = [*_stale(path, runs), *_partial(runs)]
+    for run in runs:
+        recipe = _recipe_of(path, label_of(run), run)
+        run["published"] = {} if recipe is None else published_scores(recipe)
     return ResultsFile(path, runs, problems)
 
 
@@ -159,20 +163,28 @@ def _other_task(name, made):
 
 def _other_recipe(path, label, run):
     """What the recipe, if it is here, now says otherwise."""
+    recipe = _recipe_of(path, label, run)
+    if recipe is None:
+        return
+    values = recipe_values(recipe, recipe_class(recipe))
+    free = OF_A_TABLE | run.get("point", {}).keys()
+    for option, value in values.items():
+        if option in free or (
+            option == "overrides" and any("." in key for key in free)
+        ):
+            continue
+        if option in run["config"] and run["config"][option] != value:
+            made = run["config"][option]
+            yield f"made with {option}={made!r}, {recipe.name} now has {value!r}"
+
+
+def _recipe_of(path, label, run):
+    """Path of the recipe of a run, beside its results or among the recipes, or None."""
     name = f"{run.get('recipe', label)}.yaml"
     for recipe in (path.parent / name, path.parent.parent / "recipes" / name):
         if recipe.is_file():
-            values = recipe_values(recipe, recipe_class(recipe))
-            free = OF_A_TABLE | run.get("point", {}).keys()
-            for option, value in values.items():
-                if option in free or (
-                    option == "overrides" and any("." in key for key in free)
-                ):
-                    continue
-                if option in run["config"] and run["config"][option] != value:
-                    made = run["config"][option]
-                    yield f"made with {option}={made!r}, {name} now has {value!r}"
-            return
+            return recipe
+    return None
 
 
 def _partial(runs):

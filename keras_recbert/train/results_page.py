@@ -145,6 +145,12 @@ def _chosen_on(run, runs):
 
 
 def _published(run, task, metric):
+    if metric in run["published"]:
+        return f"{run['published'][metric]:g}"
+    return _of_card(run, task, metric)
+
+
+def _of_card(run, task, metric):
     found = published_score(run["model"], task, metric)
     if found is None or not _has_published_size(run):
         return NONE
@@ -177,13 +183,17 @@ def _sources(models, runs):
     lines = []
     for model in models:
         found = (
-            _published(run, run["task"], metric)
+            _of_card(run, run["task"], metric)
             for _, run in runs
             if run["model"] == model
             for metric in percentages([run])
         )
         if any(score != NONE for score in found):
             lines.append(f"- `{model}`: {source_of(model)}")
+    for _, run in runs:
+        if run["published"]:
+            lines.append(f"- {label_of(run)}: {run['published']['source']}")
+    lines = list(dict.fromkeys(lines))
     return _list("Published scores", lines or ["None of these encoders."])
 
 

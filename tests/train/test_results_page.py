@@ -91,6 +91,15 @@ def test_ours_stands_beside_the_published_score(write, tmp_path):
     assert page.endswith("## Stale and partial files\n\nNone.\n")
 
 
+def test_a_recipe_names_published_scores(write, tmp_path):
+    """In place of those of the card, which are of other runs."""
+    write("task: rte\npublished: {accuracy: 64.5, source: A thesis}\n", "rates.yaml")
+    write([run(0, 0.6), run(1, 0.7)])
+    page = make_results_page([tmp_path], tmp_path / "docs")
+    assert "| accuracy | 65.0 (60.0–70.0) | 64.5 | 2,490 |" in page
+    assert page.count("- rates: A thesis\n") == 1
+
+
 def test_what_is_stale_or_partial_is_named(write, tmp_path):
     write("task: rte\nepochs: 5\nseed: 9\n", "rates.yaml")
     versions = {**run(0, 0)["versions"], "keras_recbert": "0.0.1"}
