@@ -25,7 +25,7 @@ def predict(config: Annotated[PredictConfig, arg(name="")]):
             )
         from keras_recbert.serving.answers import print_answers
 
-        print_answers(config.model, config.texts, config.pairs)
+        print_answers(config.model, config.texts, config.pairs, config.head)
         return
     if config.texts or config.pairs:
         raise ValueError(
@@ -39,23 +39,24 @@ def predict(config: Annotated[PredictConfig, arg(name="")]):
 
     predict_file(
         config.model,
-        lambda: _load(config.model),
+        lambda: _load(config.model, config.head),
         config.input,
         config.output,
         config.text_column or (),
         config.batch_size,
         config.encoding,
         config.overwrite,
+        config.head,
     )
 
 
-def _load(path):
-    """A `Predictor` of a SavedModel, a model.keras or a preset."""
+def _load(path, head):
+    """A `Predictor` of a SavedModel, a model.keras or a preset, or of a head of it."""
     from keras_recbert.serving.answers import model_predictor, savedmodel_predictor
     from keras_recbert.serving.savedmodel import MARKER
 
     if (pathlib.Path(path) / MARKER).is_file():
-        return savedmodel_predictor(path)
+        return savedmodel_predictor(path, head)
     model = keras_recbert.load(path)
     if not hasattr(model, "answer"):
         raise ValueError(
@@ -67,4 +68,4 @@ def _load(path):
             f"{path} has no vocabulary, so it takes no texts. Build it with one, and "
             "write it again: keras_recbert.build(NAME, vocabulary=FILE, ...)."
         )
-    return model_predictor(model)
+    return model_predictor(model, head)

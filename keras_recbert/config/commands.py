@@ -81,6 +81,7 @@ class PredictConfig(CommandConfig):
         model: Folder of a SavedModel; for a file also a model.keras or a preset.
         texts: One text or more.
         pairs: The texts are pairs: first, second, first, second, ...
+        head: The head that answers, where the model has several.
         input: A file in place of texts: .csv, .tsv, .jsonl, .parquet, or .txt with a
             text a line.
         output: The file to write, .csv, .tsv or .jsonl: the columns of the input,
@@ -97,6 +98,7 @@ class PredictConfig(CommandConfig):
         dataclasses.field(default_factory=list)
     )
     pairs: bool = False
+    head: str | None = None
     input: str | None = None
     output: str | None = None
     text_column: list[str] | None = None

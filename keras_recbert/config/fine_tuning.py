@@ -14,6 +14,7 @@ CONCATENATIONS = ("none", "cls", "next_sentence")
 EPOCHS = ("best", "last")
 LONG_TEXTS = ("truncate", "windows")
 WINDOW_POOLINGS = ("mean", "max")
+OF_ONE_TASK = ("train", "submission", "class_weights", "long_texts", "window_pooling")
 
 
 @dataclasses.dataclass
@@ -22,7 +23,9 @@ class FineTuningConfig(RunConfig):
 
     Args:
         model: Name of the encoder, see `recbert list`.
-        task: Data set, one of `recbert list --tasks`; by default sst2. Of a table of
+        task: Data set, one of `recbert list --tasks`; by default sst2. Or several, such
+            as sst2 mrpc stsb, which one model with a head for each learns together,
+            each batch of one of them; data_dir then is the folder of all. Of a table of
             your own: classifier or regressor, by default what its labels look like; or
             multilabel_classifier. Of other files of your own: token_classifier or
             question_answering, by default by the ending of the name.
@@ -121,7 +124,7 @@ class FineTuningConfig(RunConfig):
 
     command: ClassVar[str] = "finetune"
     model: str = "swish_small"
-    task: str | None = None
+    task: str | list[str] | None = None
     data_dir: str | None = None
     tfds: bool = False
     submission: bool = False
@@ -239,8 +242,26 @@ class FineTuningConfig(RunConfig):
                 f"submission=True, data_dir={self.data_dir!r}, train={self.train!r}. "
                 "Name their folder: data_dir (--data-dir DIR)."
             )
+        self._check_tasks()
         self._check_shared()
         check_own_data(self)
+
+    def _check_tasks(self):
+        """Raises `ValueError` for what several tasks cannot have; one is a name."""
+        if not isinstance(self.task, list):
+            return
+        check(self.task != [], self, "task", "one name or more")
+        if len(self.task) == 1:
+            self.task = self.task[0]
+            return
+        check(len(set(self.task)) == len(self.task), self, "task", "names, each once")
+        for name in OF_ONE_TASK:
+            default = type(self).__dataclass_fields__[name].default
+            if getattr(self, name) != default:
+                raise ValueError(
+                    f"`{name}` is of runs of one task. Received: {name}="
+                    f"{getattr(self, name)!r}, task={self.task}. Leave it out."
+                )
 
     def _check_reading(self):
         """Raises `ValueError` for what no head can read."""
@@ -262,6 +283,7 @@ class FineTuningConfig(RunConfig):
     def run_dir(self):
         """Folder of the run."""
         task = self.resolved().task if self.train is None else table_name(self.train)
+        task = "+".join(task) if isinstance(task, list) else task
         return self.output_dir or f"runs/{task}-{self.model}-seed{self.seed}"
 
     def reads_windows(self):

@@ -37,6 +37,8 @@ class Head:
             the model sets it.
         own_reading: dict of `pooling`, `layer`, `combine`, `concatenate`, where they
             are those of this head and not of all heads of its model.
+        own_fields: tuple of str, the fields of its examples, where heads of one model
+            differ in them; None, those of the model.
 
     Args:
         units: int. Logits of an example.
@@ -51,6 +53,7 @@ class Head:
     padding_logit = 0.0
     reading = None
     own_reading = {}
+    own_fields = None
 
     def __init__(self, units):
         self.dense = keras.layers.Dense(

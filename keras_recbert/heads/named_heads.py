@@ -25,7 +25,8 @@ class NamedHeads:
 
     Args:
         heads: dict of name to a `Head`, the name of a task, or a dict of `task`,
-            arguments of the head, and where this head reads: `pooling`, `layer`,
+            arguments of the head, `fields`, those of its examples where heads differ
+            in them, such as `["text"]`, and where this head reads: `pooling`, `layer`,
             `combine`, `concatenate`, see `TextModel`.
 
     Raises:
@@ -120,7 +121,11 @@ class NamedHeads:
 
     def describe(self, encoder):
         return {
-            name: {**head.describe(encoder), **reading_arguments(head.reading, encoder)}
+            name: {
+                **head.describe(encoder),
+                **reading_arguments(head.reading, encoder),
+                **({} if head.own_fields is None else {"fields": [*head.own_fields]}),
+            }
             for name, head in self.heads.items()
         }
 
@@ -193,11 +198,14 @@ def as_head(head):
 
 
 def _named_head(name, head):
-    """A `Head` that says where it reads, if it is its own, with weights of its name."""
-    reading = {}
+    """A `Head` that says what and where it reads, if that is its own, with weights of
+    its name."""
+    reading, fields = {}, None
     if isinstance(head, dict):
         given = {key: head[key] for key in READING_ARGUMENTS if key in head}
         reading = {key: value for key, value in given.items() if value is not None}
+        fields = head.get("fields")
+        given = {*given, "fields"}
         head = {key: value for key, value in head.items() if key not in given}
     if not isinstance(head, (str, Head)) and not (
         isinstance(head, dict) and "task" in head
@@ -208,6 +216,7 @@ def _named_head(name, head):
         )
     head = as_head(head)
     head.own_reading = reading
+    head.own_fields = None if fields is None else tuple(fields)
     head.dense.name = f"head_{name}"  # each layer of a model needs another name
     return head
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+from keras_recbert.core.names import nearest
 from keras_recbert.ops.implementation import portable_graphs
 from keras_recbert.serving.savedmodel import read_savedmodel
 from keras_recbert.text.packers import get_packer, list_packers
@@ -49,10 +50,9 @@ class Predictor:
         )
         if not {"scores", "answer"} & set(outputs):
             raise ValueError(
-                "A file needs a model of one head, which gives `scores` or `answer`. "
-                "This one "
-                f"answers: {', '.join(outputs)}. Texts as arguments of `recbert "
-                "predict` take any SavedModel."
+                "A file needs one head, which gives `scores` or `answer`. This model "
+                f"answers: {', '.join(outputs)}. Name a head: --head NAME. Texts as "
+                "arguments of `recbert predict` take any SavedModel."
             )
         return labels_and_scores({k: v.numpy() for k, v in outputs.items()})
 
@@ -120,27 +120,43 @@ def _entities(answer):
     ]
 
 
-def savedmodel_predictor(path):
-    """Loads a SavedModel as a `Predictor`; errors as of `read_savedmodel`."""
-    signature = read_savedmodel(path)
+def savedmodel_predictor(path, head=None):
+    """Loads a SavedModel, or a head of it, as a `Predictor`.
+
+    Errors are those of `read_savedmodel`.
+    """
+    signature = read_savedmodel(path, head or "serving_default")
     return Predictor(signature, input_fields(signature), list_fields(signature))
 
 
-def model_predictor(model):
+def model_predictor(model, head=None):
     """Makes a `Predictor` of a task model with a preprocessor.
 
     It computes as its SavedModel would.
 
     Args:
-        model: `TextClassifier` or `TextRegressor`.
+        model: `TextModel`.
+        head: str. The head that answers, where the model has several.
+
+    Raises:
+        ValueError: if the model has no such head.
     """
+    answer, names = None, model.fields
+    if head is not None:
+        answers = model.answers_by_head()
+        if head not in answers:
+            raise ValueError(
+                f"The model has no head {head!r} of several. {nearest(head, answers)}"
+                f"Valid: {', '.join(answers) or 'none, as it has one'}."
+            )
+        answer, names = answers[head], model.fields_by_head[head]
 
     def from_fields(*columns):
         if model.preprocessor.text_field is not None:
             return model.answer_raw_texts(*columns)
-        return model.answer_texts(columns)
+        return model.answer_texts(columns, answer)
 
-    names, specs = model.fields, list(map(model.preprocessor.column_spec, model.fields))
+    specs = list(map(model.preprocessor.column_spec, names))
     if model.preprocessor.text_field is not None:
         names = (model.preprocessor.text_field,)
         specs = [tf.TensorSpec([None], tf.string, *names)]
@@ -171,7 +187,7 @@ def list_fields(signature):
     return tuple(name for name, spec in specs.items() if spec.shape.rank == 2)
 
 
-def print_answers(path, texts, pairs=False):
+def print_answers(path, texts, pairs=False, head=None):
     """Prints what the SavedModel at `path` says of texts, one line each.
 
     Args:
@@ -179,6 +195,7 @@ def print_answers(path, texts, pairs=False):
         texts: list of str. Of a model of lists, such as choices, one example: a text
             for each other field, and then the list.
         pairs: bool. Whether every two texts are one example.
+        head: str. The head that answers, where the model has several.
 
     Raises:
         FileNotFoundError: if there is no SavedModel.
@@ -191,7 +208,7 @@ def print_answers(path, texts, pairs=False):
         raise ValueError(
             f"Pairs need an even number of texts. Received: {len(texts)} texts."
         )
-    signature = read_savedmodel(path)
+    signature = read_savedmodel(path, head or "serving_default")
     fields = input_fields(signature)
     if list_fields(signature):
         columns = _one_example(path, fields, texts, pairs)

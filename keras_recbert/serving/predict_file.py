@@ -36,6 +36,7 @@ def predict_file(
     batch_size=32,
     encoding="utf-8",
     overwrite=False,
+    head=None,
 ):
     """Writes the rows of a file, in their order, with a prediction for each.
 
@@ -57,6 +58,7 @@ def predict_file(
         encoding: str. Encoding of the input; the output is UTF-8.
         overwrite: bool. Whether an output that is there, or was begun from something
             else, is replaced.
+        head: str. The head that answers, where the model has several; `load` knows it.
 
     Returns:
         int. Number of rows.
@@ -81,6 +83,7 @@ def predict_file(
     made_from = {
         "input": _checksum([source.path]),
         "model": _checksum(files),
+        **({} if head is None else {"head": head}),
         "text column": list(text_columns),
         "batch size": batch_size,
         "encoding": source.encoding,

@@ -47,7 +47,7 @@ def write_savedmodel(model, path, fields=("text",), overwrite=False):
             vocabulary are an error.
 
     They give what `answer_texts` and `answer` of the model make; where it has several
-    heads, a signature of the name of each takes what serving_default takes and gives
+    heads, a signature of the name of each takes the fields of its examples and gives
     what that head answers. To load it, a process needs `tensorflow` and, for the ops
     of the tokenizer, `import tensorflow_text`; nothing in it is left to cuDNN or XLA,
     so it runs on any device. It is written under a temporary name beside `path` and
@@ -97,7 +97,9 @@ def write_savedmodel(model, path, fields=("text",), overwrite=False):
         text = [tf.TensorSpec([None], tf.string, text_field)]
         endpoints["serving_default"] = (model.answer_raw_texts, text)
     for name, one in model.answers_by_head().items():
-        endpoints[name] = from_fields(one), strings
+        own = model.heads[name].own_fields or fields
+        specs = list(map(model.preprocessor.column_spec, own))
+        endpoints[name] = from_fields(one), specs
     with write_folder(path, FILES, overwrite) as folder:
         _write(folder, endpoints, model)
 
@@ -205,18 +207,19 @@ def _checked(token_ids, vocabulary_size):
         return tf.identity(token_ids)
 
 
-def read_savedmodel(path):
+def read_savedmodel(path, signature="serving_default"):
     """Loads a SavedModel with TensorFlow and TF Text alone.
 
     Args:
         path: str or path. A folder written by `write_savedmodel`.
+        signature: str. That of a head, where the model has several.
 
     Returns:
-        The default signature, a function of string tensors.
+        The signature, a function of string tensors.
 
     Raises:
         FileNotFoundError: if there is no SavedModel at `path`.
-        ValueError: if it is damaged, or has no default signature.
+        ValueError: if it is damaged, or has no such signature.
     """
     import tensorflow_text  # noqa: F401  registers the ops of the tokenizer
 
@@ -233,14 +236,17 @@ def read_savedmodel(path):
             f"The SavedModel at {path} is damaged: {reason}. Copy it again, or write "
             "it anew: recbert export MODEL FOLDER."
         ) from error
-    if "serving_default" not in loaded.signatures:
-        raise ValueError(
-            f"The SavedModel at {path} has no signature `serving_default`. It has: "
-            f"{', '.join(loaded.signatures) or 'none'}. `recbert export` writes one."
+    if signature not in loaded.signatures:
+        advice = (
+            " `recbert export` writes one." if signature == "serving_default" else ""
         )
-    signature = loaded.signatures["serving_default"]
-    signature.loaded = loaded  # its variables live as long as the root does
-    return signature
+        raise ValueError(
+            f"The SavedModel at {path} has no signature {signature!r}. It has: "
+            f"{', '.join(loaded.signatures) or 'none'}.{advice}"
+        )
+    found = loaded.signatures[signature]
+    found.loaded = loaded  # its variables live as long as the root does
+    return found
 
 
 def saved_model_cli_line(path, fields=("text",), list_fields=()):

@@ -12,6 +12,7 @@ from keras_recbert.ops.implementation import portable_graphs
 from keras_recbert.tasks.fine_tuned_model import FineTunedModel
 from keras_recbert.tasks.fine_tuning_defaults import fine_tuning_defaults
 from keras_recbert.tasks.fine_tuning_optimizer import check_learning_rate
+from keras_recbert.tasks.head_view import HeadView
 from keras_recbert.tasks.long_texts import check_long_texts, read_windows
 from keras_recbert.tasks.lora_adapters import LoraAdapters, merge_adapters
 from keras_recbert.tasks.model_inputs import need_preprocessor
@@ -61,7 +62,8 @@ class TextModel(FineTunedModel):
         head: `keras_recbert.heads.Head`, the name of a task, or a dict of `task` and
             arguments of the head. For several heads a dict of these by name, where
             those with arguments may have a `pooling`, `layer`, `combine` and
-            `concatenate` of their own.
+            `concatenate` of their own, and `fields`, such as `["text"]`, where some
+            read single texts and others pairs.
         pooling: `"first"`, the encoder's pooled output (BERT's way), or `"mean"`, the
             mean of the outputs at real positions. Default: see above; of several
             layers, or of the embeddings, `"mean"`.
@@ -162,8 +164,7 @@ class TextModel(FineTunedModel):
         self.encoder = encoder
         self.preprocessor = preprocessor
         if preprocessor is not None:
-            fields = preprocessor.fields
-            self.fields = fields[: len(fields) - preprocessor.num_optional]
+            self.fields = _fields(preprocessor, head)
         self.head = head
         self.pooling = defaults.pooling if pooling is None else pooling
         if isinstance(head, Head):
@@ -186,6 +187,18 @@ class TextModel(FineTunedModel):
     def heads(self):
         """Heads by name; one alone is called as its task is."""
         return self.head.heads
+
+    @property
+    def fields_by_head(self):
+        """Fields of the examples of each head: a dict of tuples of str."""
+        return {
+            name: self.fields if head.own_fields is None else head.own_fields
+            for name, head in self.heads.items()
+        }
+
+    def head_view(self, name):
+        """One of several heads as a model that predicts, a `HeadView`."""
+        return HeadView(self, name)
 
     def export(self, filepath, format="tf_saved_model", **kwargs):
         """As `keras.Model.export`, of packed ids; nothing in it is left to XLA."""
@@ -278,12 +291,23 @@ class TextModel(FineTunedModel):
             dict of tensors, an item an example: see `Head.answer_rows`.
         """
         columns = self.preprocessor.columns(columns)
+        if answer is not None:
+            return answer(self._rows(columns)[0])
+        if len(set(self.fields_by_head.values())) == 1:
+            return self.head.answer_rows(*self._rows(columns), columns)
+        logits, of_fields = {}, {}
+        for name, fields in self.fields_by_head.items():
+            if fields not in of_fields:  # each encoded once
+                of_fields[fields], _ = self._rows(columns[: len(fields)])
+            logits[name] = of_fields[fields][name]
+        return self.answer(logits)
+
+    def _rows(self, columns):
+        """Logits of columns, and what the packer gives of each row: a tuple."""
         packed = self.preprocessor(columns)
         names = self.preprocessor.row_features
         logits = self({k: packed[k] for k in packed if k not in names}, training=False)
-        if answer is not None:
-            return answer(logits)
-        return self.head.answer_rows(logits, {k: packed[k] for k in names}, columns)
+        return logits, {k: packed[k] for k in names}
 
     def answer_raw_texts(self, texts):
         """What the SavedModel gives for raw texts that the packer splits.
@@ -350,3 +374,13 @@ def _connect(encoder, head, dropout, window_pooling):
     if window_pooling is not None:
         inputs, rows, drop = read_windows(encoder, drop, window_pooling)
     return inputs, head.connect(EncoderOutputs(encoder, rows), drop)
+
+
+def _fields(preprocessor, head):
+    """Fields of an example before `fit` sees any: what some head reads, and what no
+    batch may lack."""
+    own = [one.own_fields for one in head.heads.values() if one.own_fields is not None]
+    for fields in own:
+        preprocessor.check_fields(fields)
+    number = len(preprocessor.fields) - preprocessor.num_optional
+    return preprocessor.fields[: max([number, *map(len, own)])]

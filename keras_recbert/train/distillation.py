@@ -106,16 +106,8 @@ def _distill(run):
             scores |= lesson.compare(data, split, predict_logits, folder)
         return scores
 
-    return train(
-        run,
-        data.task,
-        data.train,
-        data.validation,
-        notes=data.notes,
-        test_examples=data.test,
-        finish=finish,
-        transfer=TransferBatches(config, lesson.transfer, lesson.facts()),
-    )
+    learned = TransferBatches(config, lesson.transfer, lesson.facts())
+    return train(run, dataclasses.replace(data, finish=finish), learned)
 
 
 def _lesson_of_teacher(config, data, folder):

@@ -1,7 +1,6 @@
 """Registered tasks and tables of a user: from a recipe to scores."""
 
 import dataclasses
-from collections.abc import Callable
 
 from keras_recbert.builder import check_weights, encoder_arguments
 from keras_recbert.builder.encoder import encoder_class
@@ -9,11 +8,10 @@ from keras_recbert.config.own_data import file_task
 from keras_recbert.convert.token_table import is_folder, read_token_table
 from keras_recbert.core.extras import check_installed
 from keras_recbert.core.names import check_arguments
-from keras_recbert.data.examples import Examples
 from keras_recbert.data.task_files import hold_out_of_train, load_splits, load_tfds
 from keras_recbert.data.task_labels import name_labels
-from keras_recbert.data.task_spec import TaskSpec, get_task
-from keras_recbert.heads import get_head
+from keras_recbert.data.task_spec import get_task
+from keras_recbert.heads import NamedHeads, get_head
 from keras_recbert.models.registry import get_card
 from keras_recbert.tasks.task_models import packer_of, split_arguments
 from keras_recbert.tasks.text_arguments import text_arguments
@@ -24,9 +22,14 @@ from keras_recbert.train.own_data import check_files, load_own_data
 from keras_recbert.train.own_files import check_own_files, load_own_files
 from keras_recbert.train.registered_data import ValidationReport
 from keras_recbert.train.run import open_run
+from keras_recbert.train.run_data import RunData
 from keras_recbert.train.run_model import reads_words
+from keras_recbert.train.several_tasks import SeveralTasks
 from keras_recbert.train.submissions import SubmissionFiles
 from keras_recbert.train.training_run import FINE_TUNING, train
+
+# Heads that one encoder may have several of, each for a task.
+SHARED_HEADS = ("classifier", "multilabel_classifier", "regressor")
 
 
 def fine_tune(config):
@@ -60,37 +63,7 @@ def fine_tune(config):
 
 
 def _fine_tune(run):
-    data = load_run_data(run.config)
-    return train(
-        run,
-        data.task,
-        data.train,
-        data.validation,
-        notes=data.notes,
-        test_examples=data.test,
-        finish=data.finish,
-    )
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class RunData:
-    """What a run trains and scores on.
-
-    Args:
-        task: `TaskSpec`.
-        train: `Examples`.
-        validation: dict of split name to `Examples`.
-        notes: list of sentences, which were printed.
-        test: dict of split name to `Examples`, or None.
-        finish: as for `training_run.train`.
-    """
-
-    task: TaskSpec
-    train: Examples
-    validation: dict
-    notes: list
-    test: dict | None
-    finish: Callable
+    return train(run, load_run_data(run.config))
 
 
 def load_run_data(config):
@@ -100,11 +73,13 @@ def load_run_data(config):
         config: `FineTuningConfig`, resolved.
 
     Returns:
-        `RunData`.
+        `RunData`; of several tasks `SeveralTasks`.
 
     Raises:
         ValueError, FileNotFoundError: as `fine_tune`.
     """
+    if isinstance(config.task, list):
+        return _load_several(config)
     if config.train is not None:
         own_task = file_task(config)
         _check_model(config, own_task or config.task or "classifier")
@@ -135,6 +110,24 @@ def load_run_data(config):
 
     test = None if submission is None else submission.examples
     return RunData(task, train_examples, validation_examples, notes, test, finish)
+
+
+def _load_several(config):
+    tasks = list(map(check_task, config.task))
+    for task in tasks:
+        if task.head not in SHARED_HEADS or task.scales_labels:
+            raise ValueError(
+                "Several tasks share an encoder of texts and pairs of texts: their "
+                f"heads are {', '.join(SHARED_HEADS)}. Received: {task.name}, whose "
+                f"head is {task.head!r}."
+            )
+    NamedHeads({task.name: task.head for task in tasks})  # checks the names
+    return SeveralTasks(
+        {
+            task.name: load_run_data(dataclasses.replace(config, task=task.name))
+            for task in tasks
+        }
+    )
 
 
 def check_task(task):

@@ -41,6 +41,10 @@ class LabelledBatches:
         """What `compile_for_fine_tuning` takes beside the schedule: a dict."""
         return {}
 
+    def checksums(self):
+        """Checksums of what is learned beside the examples of the run: none, a dict."""
+        return {}
+
     def facts(self):
         """What results say of it: a dict of JSON."""
         return {}

@@ -14,6 +14,7 @@ from keras_recbert.serving.answers import format_answers
 from keras_recbert.serving.clean_process import ask_in_clean_process
 from keras_recbert.train.baselines import bag_of_words_accuracy, majority_accuracy
 from keras_recbert.train.run import open_run
+from keras_recbert.train.run_data import RunData
 from keras_recbert.train.training_run import FINE_TUNING, train
 
 DEFAULT_QUESTIONS = (
@@ -118,17 +119,12 @@ def _train(run):
         head_arguments={"label_names": docs.label_names},
         metrics=("accuracy",),
     )
-    _, results = train(
-        run,
-        task,
-        Examples({"text": docs.train.texts}, {"label": docs.train.labels}),
-        {
-            "validation": Examples(
-                {"text": docs.validation.texts}, {"label": docs.validation.labels}
-            )
-        },
-        corpus=docs.corpus,
-    )
+    splits = [
+        Examples({"text": split.texts}, {"label": split.labels})
+        for split in (docs.train, docs.validation)
+    ]
+    data = RunData(task, splits[0], {"validation": splits[1]})
+    _, results = train(run, data, corpus=docs.corpus)
     return baselines, results
 
 

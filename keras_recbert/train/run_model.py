@@ -17,10 +17,21 @@ from keras_recbert.text.word_vocabulary import learn_words
 
 def build_model(config, task, vocabulary, precision, vectors=None):
     """The model of a run, untrained."""
+    arguments = model_arguments(config, vocabulary, precision, vectors)
+    arguments["max_sequence_length"] = row_length(config, task)
+    packer_arguments = dict(task.packer_arguments)
+    if config.reads_windows():
+        arguments["long_texts"] = "windows"
+        packer_arguments.pop("truncation", None)  # windows leave nothing out
+    arguments = {**task.head_arguments, **packer_arguments, **arguments}
+    return keras_recbert.build(config.model, task=task.head, **arguments)
+
+
+def model_arguments(config, vocabulary, precision, vectors=None):
+    """What `build` takes for a run of any task, but for the length of the rows."""
     arguments = {
         "weights": config.weights,
         "vocabulary": vocabulary,
-        "max_sequence_length": row_length(config, task),
         "dropout": config.dropout,
         "pooling": config.pooling,
         "layer": config.layer,
@@ -44,12 +55,7 @@ def build_model(config, task, vocabulary, precision, vectors=None):
         arguments["lowercase"] = config.lowercase
     if config.window_pooling is not None:
         arguments["window_pooling"] = config.window_pooling
-    packer_arguments = dict(task.packer_arguments)
-    if config.reads_windows():
-        arguments["long_texts"] = "windows"
-        packer_arguments.pop("truncation", None)  # windows leave nothing out
-    arguments = {**task.head_arguments, **packer_arguments, **arguments}
-    return keras_recbert.build(config.model, task=task.head, **arguments)
+    return arguments
 
 
 def row_length(config, task):

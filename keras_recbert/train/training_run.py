@@ -1,10 +1,5 @@
 """One fine-tuning run: from examples to a scored model and a folder of results."""
 
-import functools
-import hashlib
-
-import numpy as np
-
 from keras_recbert.data.task_spec import get_task, list_tasks
 from keras_recbert.ops.implementation import compiling
 from keras_recbert.serving.savedmodel import FILES as SAVEDMODEL_FILES
@@ -18,21 +13,10 @@ from keras_recbert.train.callbacks import (
 )
 from keras_recbert.train.checkpoint_callbacks import PlaceInEpoch
 from keras_recbert.train.even_batches import count_real_rows, even_batches
-from keras_recbert.train.labelled_batches import LabelledBatches
 from keras_recbert.train.learning_curve import save_learning_curve
 from keras_recbert.train.run import Loop
 from keras_recbert.train.run_folder import WAY_OUT, RunKind
-from keras_recbert.train.run_model import (
-    LabelScale,
-    build_model,
-    check_memory,
-    run_vocabulary,
-)
-from keras_recbert.train.validation_split import (
-    ValidationSplit,
-    labels_of,
-    predict_examples,
-)
+from keras_recbert.train.run_model import check_memory, run_vocabulary
 
 FILES_OF_TASKS = (
     "predictions.csv",
@@ -67,17 +51,7 @@ FINE_TUNING = RunKind(
 KEPT = ("task", "scores", "best_epoch", "validation_examples", "seconds", "device")
 
 
-def train(
-    run,
-    task,
-    train_examples,
-    validation_examples,
-    corpus=None,
-    notes=(),
-    test_examples=None,
-    finish=None,
-    transfer=None,
-):
+def train(run, data, learned=None, corpus=None):
     """Trains and scores a model and writes everything into the folder of the run.
 
     The folder gets `vocab.txt`, `model.keras` and `preset/` (best epoch by the main
@@ -85,23 +59,17 @@ def train(
     the preset's card has the scores),
     `savedmodel/`, `history.csv`, `learning_curve.png`, `tensorboard/`, at last
     `results.json`, and while it trains `checkpoints/`, from which the same command
-    resumes after a stop: with the same weights, bit for bit. `finish` may add files.
+    resumes after a stop: with the same weights, bit for bit. `data.finish` may add
+    files.
 
     Args:
         run: `keras_recbert.train.run.Run` of the kind `FINE_TUNING`.
-        task: `keras_recbert.data.TaskSpec`.
-        train_examples: `Examples`.
-        validation_examples: dict of split name to `Examples`.
+        data: `keras_recbert.train.run_data.RunData`, or
+            `keras_recbert.train.several_tasks.SeveralTasks`.
+        learned: optional `keras_recbert.train.transfer_batches.TransferBatches`, or
+            another that gives batches, to learn from in place of the labels of `data`.
         corpus: optional list of str to learn the vocabulary from; by default the
             training texts.
-        notes: sentences that go into the results.
-        test_examples: optional dict of split name to `Examples` that `finish` reads,
-            with labels or without; a run that resumes has to read the same.
-        transfer: optional `keras_recbert.train.transfer_batches.TransferBatches` to
-            learn from in place of the labels of `train_examples`.
-        finish: optional function that is called once the model is that of the best
-            epoch, with the folder of the run, the training examples and a function
-            from `Examples` to logits; it gives a dict of scores to add.
 
     Returns:
         Tuple of the model (best epoch) and the dict in `results.json`.
@@ -113,34 +81,24 @@ def train(
         RuntimeError: if the loss is NaN or infinite.
     """
     config = run.config
-    if config.limit is not None:
-        train_examples = train_examples.take(
-            range(min(config.limit, len(train_examples)))
-        )
-    notes = [*notes, *_warnings(task, train_examples)]
-    splits = {"train": train_examples, **validation_examples, **(test_examples or {})}
-    learned = transfer or LabelledBatches(config, task, train_examples)
+    data = data.limited(config.limit)
+    notes = [*data.notes, *data.warnings()]
+    learned = learned or data.labelled(config)
     vocabulary, vectors = run_vocabulary(config, corpus or learned.texts())
-    checksums = {name: _checksum(examples) for name, examples in splits.items()}
-    if transfer is not None:
-        checksums["transfer_set"] = transfer.checksum()
+    checksums = data.checksums() | learned.checksums()
     if vectors is not None:
         checksums["vectors"] = vectors.checksum()
     run.check_texts(checksums)
-    scale = LabelScale.of(labels_of(train_examples)) if task.scales_labels else None
+    scale = data.label_scale()
     with run.strategy.scope():
         words = vocabulary, vectors
-        fields = tuple(train_examples.fields)
-        model, batches, weights = _build(run, task, words, fields, learned, scale)
-    validation = {
-        split: ValidationSplit(run, model, examples, scale, task.own_metrics)
-        for split, examples in validation_examples.items()
-    }
-    monitor = f"{next(iter(validation))}_{task.main_metric}"
+        model, batches, weights = _build(run, data, words, learned, scale)
+    validation = data.splits(run, model, scale)
+    monitor = f"{next(iter(validation))}_{data.main_metric}"
     # `needs` is the checkpoint of the best epoch.
     with run.begin(model, training_loss=None, needs=[]) as state:
         save_vocabulary(vocabulary, run.folder / "vocab.txt")
-        scorer = ValidationScores(validation, task.metrics)
+        scorer = ValidationScores(validation, data.metrics)
         loop = _loop(run, model, batches, weights, scorer, monitor, state)
         state = run.fit(model, loop, state)
         _restore_best(run, model, state)
@@ -152,37 +110,30 @@ def train(
         num_trained = len(learned) * len(history[monitor])
         results = run.results(
             state,
-            task=task.name,
-            task_version=task.version,
+            task=data.name,
+            task_version=data.version,
             num_parameters=model.count_params(),
             learning_rate=model.highest_learning_rate(),
             pooling=model.pooling,
             main_score=monitor,
             scores=_scores_of(history, kept),
             best_epoch=kept,
-            train_examples=len(train_examples),
-            validation_examples={
-                key: len(value) for key, value in validation_examples.items()
-            },
+            **data.sizes(),
             examples_per_second=num_trained / state["seconds"],
             notes=notes,
             **learned.facts(),
         )
-        if finish is not None:
-            predict = functools.partial(predict_examples, run, model)
-            results["scores"] |= finish(run.folder, train_examples, predict)
+        results["scores"] |= data.final_scores(run, model)
         _write(run, model, results, state["training_loss"], monitor)
     return model, results
 
 
-def _build(run, task, words, fields, learned, scale):
+def _build(run, data, words, learned, scale):
     """The model, compiled; its batches; the weights of the classes. In the scope."""
     config, strategy = run.config, run.strategy
-    vocabulary, vectors = words
-    model = build_model(config, task, vocabulary, run.precision, vectors)
+    model = data.build(config, *words, run.precision)
     if config.weights is not None:
         print(model.encoder.weights_report, flush=True)
-    model.fields = model.preprocessor.fields[: len(fields)]
     batch_size = min(config.batch_size, len(learned))
     batches = learned.batches(model, batch_size, scale)
     check_memory(model, batches, batch_size, strategy)
@@ -281,34 +232,3 @@ def _write(run, model, results, training_loss, monitor):
     if config.export:
         model.export_savedmodel(folder / "savedmodel", overwrite=True)
     run.finish(results)
-
-
-def _warnings(task, examples):
-    """What will keep a model from learning, printed and returned as sentences."""
-    labels = labels_of(examples)
-    if not isinstance(labels, np.ndarray):
-        return []
-    labels = np.unique(labels, axis=0)
-    if len(labels) > 1:
-        return []
-    if task.label_names and np.ndim(labels[0]):
-        names = zip(task.label_names, labels[0], strict=True)
-        label = [name for name, has in names if has]
-    else:
-        label = task.label_names[labels[0]] if task.label_names else labels[0]
-    warning = (
-        f"All {len(examples):,} training examples have the label {label!s}: the model "
-        "can learn nothing but to answer it."
-    )
-    print(f"Warning: {warning}", flush=True)
-    return [warning]
-
-
-def _checksum(examples):
-    """Checksum of fields and targets."""
-    digest = hashlib.sha256()
-    for columns in (examples.fields, examples.targets or {}):
-        for name, column in columns.items():
-            for value in (name, *column):
-                digest.update(str(value).encode() + b"\0")
-    return digest.hexdigest()

@@ -33,9 +33,9 @@ class TransferBatches:
         for texts, _, _ in self.transfer.records():
             yield from (text.replace(MASK, " ") for text in texts)
 
-    def checksum(self):
-        """Checksum of all records."""
-        return self.transfer.sha256()
+    def checksums(self):
+        """Checksum of all records, a dict."""
+        return {"transfer_set": self.transfer.sha256()}
 
     def facts(self):
         """What results say of it: a dict of JSON."""
