@@ -195,8 +195,10 @@ def test_an_encoder_of_ones_own_in_every_form_of_a_model(tmp_path):
             keras_recbert.build("bilstm_tiny", unit=3)
         tiny_model().encoder.save_preset(tmp_path / "bert")
         for name, weights in (("bilstm_tiny", "bert"), ("bert_tiny", "preset")):
-            with pytest.raises(ValueError, match="`weights` start encoders of BERT"):
+            with pytest.raises(ValueError, match="an encoder of the same class"):
                 keras_recbert.build(name, weights=tmp_path / weights)
+        start = keras_recbert.build("bilstm_tiny", weights=tmp_path / "preset")
+        np.testing.assert_array_equal(start.encode(texts), model.encode(texts))
         with pytest.raises(ValueError, match="heads read encoders of BERT's frame"):
             keras_recbert.build("bilstm_tiny", task="pretrainer")
     with pytest.raises(ValueError, match="import the module that adds it"):

@@ -46,10 +46,14 @@ def started_from(encoder, checkpoint):
 def make_preprocessor(checkpoint, encoder):
     """The preprocessor of the vocabulary of a checkpoint, which has one."""
     from keras_recbert.text.text_preprocessor import TextPreprocessor
-    from keras_recbert.text.wordpiece_tokenizer import WordPieceTokenizer
+    from keras_recbert.text.word_tokenizer import get_tokenizer
 
-    tokenizer = WordPieceTokenizer(
-        list(checkpoint.vocabulary), checkpoint.lowercase, checkpoint.strip_accents
+    buckets = checkpoint.num_oov_buckets
+    tokenizer = get_tokenizer(checkpoint.tokenizer)(
+        list(checkpoint.vocabulary),
+        checkpoint.lowercase,
+        checkpoint.strip_accents,
+        **({"num_oov_buckets": buckets} if buckets else {}),
     )
     return TextPreprocessor(tokenizer, max_sequence_length=encoder.max_sequence_length)
 
@@ -60,14 +64,15 @@ def complete_arguments(card, overrides, checkpoint):
 
     valid = encoder_class(card.encoder).arguments(card.sizes)
     check_arguments(f"{card.name!r}", overrides, (*valid, "dtype"))
+    if checkpoint is not None and checkpoint.encoder_class != card.encoder:
+        raise ValueError(
+            f"`weights` are those of an encoder of the same class. {card.name!r} is a "
+            f"{card.encoder}; {checkpoint.path} holds a {checkpoint.encoder_class}. "
+            "`keras_recbert.load` gives a saved model back."
+        )
     if card.encoder != "RecBertEncoder":
-        if checkpoint is not None:
-            raise ValueError(
-                f"`weights` start encoders of BERT's frame. {card.name!r} is a "
-                f"{card.encoder}. Received: {checkpoint.path}. `keras_recbert.load` "
-                "gives a saved model back."
-            )
-        return {**card.sizes, "name": card.name, **overrides}
+        sizes = {} if checkpoint is None else _equal_sizes(checkpoint, overrides)
+        return {**card.sizes, **sizes, "name": card.name, **overrides}
     own = get_block(card.sizes["block"]).arguments
     sizes = sizes_of(card, checkpoint)
     if overrides.get("hidden_dim", sizes["hidden_dim"]) != sizes["hidden_dim"]:
@@ -88,6 +93,17 @@ def complete_arguments(card, overrides, checkpoint):
         named = {*overrides, *(["num_layers"] if card.first_layers else [])}
         check_sizes(f"{card.name!r}", config, named, checkpoint)
     return arguments
+
+
+def _equal_sizes(checkpoint, overrides):
+    """Those of a checkpoint; raises if others are asked for, but for longer rows."""
+    for name, size in checkpoint.sizes.items():
+        if name != "max_sequence_length" and overrides.get(name, size) != size:
+            raise ValueError(
+                f"{checkpoint.path} holds an encoder of {name}={size!r}. Received: "
+                f"{name}={overrides[name]!r}. Leave it out."
+            )
+    return checkpoint.sizes
 
 
 def sizes_of(card, checkpoint):

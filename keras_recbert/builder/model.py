@@ -35,7 +35,8 @@ def build(name, task=None, weights=None, **overrides):
             `BertForSequenceClassification` comes along for the same task, labels and
             `pooling="first"`. A `num_layers` below the
             checkpoint's takes the first layers. A preset that was built by this
-            `name`, with whatever overrides, gives its own sizes.
+            `name`, with whatever overrides, gives its own sizes. An encoder that is no
+            BERT, such as a student, starts from a preset of an equal one.
         **overrides: sizes that differ from the card's: `num_layers`, `hidden_dim`,
             `num_heads`, `intermediate_dim`, `recurrent_dim`, `vocabulary_size`,
             `max_sequence_length`, `num_segments`, `dropout`, and what the kind of
@@ -92,6 +93,8 @@ def build(name, task=None, weights=None, **overrides):
     from keras_recbert.tasks.text_arguments import take_text_arguments
 
     overrides, vectors, kind = take_words(card, overrides)
+    if checkpoint is not None and card.encoder != "RecBertEncoder":
+        kind = _take_tokenizer(checkpoint, vectors, overrides)
     task_arguments, sizes = split_arguments(task, overrides)
     if task == "pretrainer":
         _check_pretrained(card)
@@ -126,19 +129,21 @@ def build(name, task=None, weights=None, **overrides):
 
 def _bare_encoder(card, overrides, checkpoint):
     """An encoder without a head; of a known vocabulary with a preprocessor."""
-    sizes, vectors, kind = take_words(card, overrides)
-    if vectors is None and not encoder_class(card.encoder).reads_words:
+    if checkpoint is not None:
         encoder = build_encoder(card, overrides, checkpoint)
-        if checkpoint is not None and checkpoint.vocabulary is not None:
+        if checkpoint.vocabulary is not None:
             encoder.preprocessor = make_preprocessor(checkpoint, encoder)
         return encoder
+    sizes, vectors, kind = take_words(card, overrides)
+    if vectors is None and not encoder_class(card.encoder).reads_words:
+        return build_encoder(card, overrides)
     from keras_recbert.tasks.text_arguments import take_text_arguments
     from keras_recbert.text.text_preprocessor import TextPreprocessor
 
     tokenizer, text = take_text_arguments(sizes, TextPreprocessor, kind)
     if tokenizer is not None:
         sizes.setdefault("vocabulary_size", tokenizer.vocabulary_size)
-    encoder = build_encoder(card, sizes, checkpoint)
+    encoder = build_encoder(card, sizes)
     if tokenizer is not None:
         length = encoder.max_sequence_length
         text = {"max_sequence_length": length, **text}
@@ -146,6 +151,18 @@ def _bare_encoder(card, overrides, checkpoint):
     if vectors is not None:
         set_vectors(encoder, tokenizer.vocabulary, vectors)
     return encoder
+
+
+def _take_tokenizer(checkpoint, vectors, overrides):
+    """Class of the tokenizer of a checkpoint, whose buckets go into `overrides`."""
+    if vectors is not None:
+        raise ValueError(
+            f"The word vectors are those of {checkpoint.path}. Received: `vectors` "
+            "beside `weights`. Leave one out."
+        )
+    if checkpoint.num_oov_buckets:
+        overrides["num_oov_buckets"] = checkpoint.num_oov_buckets
+    return checkpoint.tokenizer
 
 
 def check_weights(name, weights, **overrides):

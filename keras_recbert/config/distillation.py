@@ -7,7 +7,7 @@ import math
 from typing import ClassVar
 
 from keras_recbert.config.augmentation import Augmentation
-from keras_recbert.config.fine_tuning import FineTuningConfig
+from keras_recbert.config.fine_tuning import OF_ONE_TASK, FineTuningConfig
 from keras_recbert.config.run import check
 from keras_recbert.core.checks import check_integer, check_seed
 
@@ -51,6 +51,11 @@ class DistillationConfig(FineTuningConfig):
     """
 
     command: ClassVar[str] = "distill"
+    _of_one_task: ClassVar[tuple[str, ...]] = (
+        *OF_ONE_TASK,
+        "teacher_logits",
+        "unlabelled",
+    )
     model: str = "bilstm_student"
     epochs: int = 6
     batch_size: int = 128
@@ -121,12 +126,14 @@ class DistillationConfig(FineTuningConfig):
         )
 
     def texts_key(self):
-        """A short name of what the teacher scores; runs of one name may share a set."""
+        """A short name of what the teacher scores, but for the task.
+
+        Runs of one name and task may share a transfer set.
+        """
         names = (
             "teacher",
             "teacher_logits",
             "teacher_precision",
-            "task",
             "data_dir",
             "train",
         )

@@ -123,6 +123,7 @@ class FineTuningConfig(RunConfig):
     """
 
     command: ClassVar[str] = "finetune"
+    _of_one_task: ClassVar[tuple[str, ...]] = OF_ONE_TASK
     model: str = "swish_small"
     task: str | list[str] | None = None
     data_dir: str | None = None
@@ -255,7 +256,7 @@ class FineTuningConfig(RunConfig):
             self.task = self.task[0]
             return
         check(len(set(self.task)) == len(self.task), self, "task", "names, each once")
-        for name in OF_ONE_TASK:
+        for name in self._of_one_task:
             default = type(self).__dataclass_fields__[name].default
             if getattr(self, name) != default:
                 raise ValueError(

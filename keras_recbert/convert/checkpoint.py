@@ -85,6 +85,9 @@ class Checkpoint:
         name: str. What the encoder of a preset is called: the name of the zoo that it
             was built by, whatever its sizes; None for other formats.
         head: `SequenceHead`, or None.
+        encoder_class: str. Class of the encoder: that of a BERT but for presets.
+        tokenizer: str. Class of the tokenizer of the vocabulary.
+        num_oov_buckets: int. Ids that words outside the vocabulary share.
 
     Raises:
         CheckpointError: if a tensor that `origins` names is missing or has another
@@ -107,6 +110,9 @@ class Checkpoint:
     note: str = ""
     name: str | None = None
     head: SequenceHead | None = None
+    encoder_class: str = "RecBertEncoder"
+    tokenizer: str = "WordPieceTokenizer"
+    num_oov_buckets: int = 0
 
     def __post_init__(self):
         for path in self.optional:

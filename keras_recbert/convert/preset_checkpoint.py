@@ -27,14 +27,7 @@ def read_preset_checkpoint(folder):
         CheckpointError: if a file is not the one that the card names, or the model
             has LoRA adapters.
     """
-    from keras_recbert.text.vocabulary import load_vocabulary
-
     preset = read_preset(folder)
-    if preset.encoder_class != "RecBertEncoder":
-        raise CheckpointError(
-            f"{folder} holds a {preset.encoder_class}: `weights` start encoders of "
-            "BERT's frame. `keras_recbert.load` gives it back as it was saved."
-        )
     if preset.config["arguments"].get("lora_rank") is not None:
         raise CheckpointError(
             f"{folder} holds a model with LoRA adapters (lora_rank="
@@ -46,6 +39,22 @@ def read_preset_checkpoint(folder):
     # How it was trained and run, which an encoder that starts from it need not be.
     for key in ("dtype", "dropout", "gradient_checkpointing", "implementation"):
         arguments.pop(key, None)
+    file = preset.path / WEIGHTS
+    shapes = tensor_shapes(file)
+    shared = {
+        "path": str(folder),
+        "format": "keras_recbert",
+        "sizes": arguments,
+        "sizes_from": str(preset.path / CONFIG),
+        "shapes": shapes,
+        "files": dict.fromkeys(shapes, str(file)),
+        "read": lambda name: read_tensor(file, name),
+        "name": name,
+        "encoder_class": preset.encoder_class,
+        **_of_text(preset),
+    }
+    if preset.encoder_class != "RecBertEncoder":
+        return Checkpoint(origins={}, **shared)
     missing = [
         key
         for key in ("block", *TABLES.values(), "hidden_dim", "num_layers")
@@ -56,8 +65,6 @@ def read_preset_checkpoint(folder):
             f"{preset.path / CONFIG} lacks {', '.join(missing)} of the encoder."
         )
     block = arguments.pop("block")
-    file = preset.path / WEIGHTS
-    shapes = tensor_shapes(file)
     origins = {
         path: Origin((path,), shape, shape)
         for path, shape in shapes.items()
@@ -68,21 +75,21 @@ def read_preset_checkpoint(folder):
         shape = (arguments[size], arguments["hidden_dim"])
         path = f"embeddings/{table}/embeddings"
         origins[path] = Origin((path,), shape, shape)
-    text, vocabulary = preset.config["preprocessor"], None
-    if text is not None:
-        vocabulary = tuple(load_vocabulary(preset.path / VOCABULARY))
-    return Checkpoint(
-        path=str(folder),
-        format="keras_recbert",
-        sizes=arguments,
-        sizes_from=str(preset.path / "config.json"),
-        shapes=shapes,
-        files=dict.fromkeys(shapes, str(file)),
-        read=lambda name: read_tensor(file, name),
-        origins=origins,
-        block=block,
-        vocabulary=vocabulary,
-        lowercase=None if text is None else text["lowercase"],
-        strip_accents=None if text is None else text["strip_accents"],
-        name=name,
-    )
+    return Checkpoint(origins=origins, block=block, **shared)
+
+
+def _of_text(preset):
+    """What a checkpoint says of its vocabulary, a dict."""
+    from keras_recbert.convert.preset import PLAIN
+    from keras_recbert.text.vocabulary import load_vocabulary
+
+    text = preset.config["preprocessor"]
+    if text is None:
+        return {}
+    return {
+        "vocabulary": tuple(load_vocabulary(preset.path / VOCABULARY)),
+        "lowercase": text["lowercase"],
+        "strip_accents": text["strip_accents"],
+        "tokenizer": text.get("tokenizer", PLAIN),
+        "num_oov_buckets": text.get("num_oov_buckets", 0),
+    }

@@ -92,6 +92,8 @@ def load_weights(encoder, checkpoint):
     Raises:
         CheckpointError: if a weight is missing or damaged.
     """
+    if checkpoint.encoder_class != "RecBertEncoder":
+        return _copy_all(encoder, checkpoint)
     same_blocks = encoder.config["block"] == checkpoint.block
     copied, adapted, new = {}, {}, {}
     for weight in encoder.weights:
@@ -151,6 +153,30 @@ def load_weights(encoder, checkpoint):
     )
     warn_of_unused(report, checkpoint)
     return report
+
+
+def _copy_all(encoder, checkpoint):
+    """Fills an encoder with the weights of an equal one."""
+    for weight in encoder.weights:
+        path, shape = weight.path, tuple(weight.shape)
+        if (
+            checkpoint.shapes.get(path) is None
+            or tuple(checkpoint.shapes[path]) != shape
+        ):
+            raise CheckpointError(
+                f"{checkpoint.path} has no weight {path!r} of the shape {shape}, but "
+                f"{checkpoint.shapes.get(path, 'none')}."
+            )
+        weight.assign(checkpoint.read(path))
+    paths = [weight.path for weight in encoder.weights]
+    return WeightsReport(
+        path=checkpoint.path,
+        format=checkpoint.format,
+        copied={path: (path,) for path in paths},
+        adapted={},
+        new={},
+        unused=tuple(name for name in checkpoint.shapes if name not in paths),
+    )
 
 
 def _has(checkpoint, path, encoder):

@@ -28,6 +28,8 @@ from keras_recbert.train.precision import choose_precision
 from keras_recbert.train.predictions import predict, write_csv
 from keras_recbert.train.run import open_run
 from keras_recbert.train.run_folder import RunKind
+from keras_recbert.train.several_tasks import SeveralTasks
+from keras_recbert.train.task_batches import TaskBatches
 from keras_recbert.train.teacher import HEADS, Teacher
 from keras_recbert.train.training_run import FINE_TUNING, train
 from keras_recbert.train.transfer_batches import TransferBatches
@@ -90,58 +92,98 @@ def distill(config):
 def _distill(run):
     config = run.config
     data = load_run_data(config)
-    _check_head(data.task, config)
-    folder = config.transfer_set or pathlib.Path(run.folder) / TRANSFER_SET
-    make = _lesson_of_file if config.teacher is None else _lesson_of_teacher
-    lesson = make(config, data, folder)
-    print(
-        f"Transfer set: {lesson.transfer.num_records:,} texts, "
-        f"{lesson.transfer.num_labels:,} with a label, in {folder}.",
-        flush=True,
+    folder = pathlib.Path(config.transfer_set or pathlib.Path(run.folder, TRANSFER_SET))
+    if not isinstance(data, SeveralTasks):
+        (lesson,) = _lessons(config, [(data, folder)])
+        learned = TransferBatches(config, lesson.transfer, lesson.facts())
+
+        def finish(folder, examples, predict_logits):
+            scores = data.finish(folder, examples, predict_logits)
+            for split in lesson.logits:
+                found = lesson.compare(data, split, predict_logits, folder)
+                scores |= {f"{split}_{name}": value for name, value in found.items()}
+            return scores
+
+        return train(run, dataclasses.replace(data, finish=finish), learned)
+    places = [(one, folder / name) for name, one in data.data.items()]
+    lessons = dict(zip(data.data, _lessons(config, places), strict=True))
+    learned = TaskBatches(
+        config,
+        {
+            name: TransferBatches(config, lesson.transfer, lesson.facts())
+            for name, lesson in lessons.items()
+        },
     )
 
-    def finish(folder, examples, predict_logits):
-        scores = data.finish(folder, examples, predict_logits)
-        for split in lesson.logits:
-            scores |= lesson.compare(data, split, predict_logits, folder)
+    def finish_all(predict_logits):
+        scores = {}
+        for name, lesson in lessons.items():
+            for split in list(lesson.logits)[:1]:
+                found = lesson.compare(data.data[name], split, predict_logits[name])
+                scores |= {f"validation_{name}_{k}": v for k, v in found.items()}
         return scores
 
-    learned = TransferBatches(config, lesson.transfer, lesson.facts())
-    return train(run, dataclasses.replace(data, finish=finish), learned)
+    return train(run, dataclasses.replace(data, finish=finish_all), learned)
 
 
-def _lesson_of_teacher(config, data, folder):
-    """Lets the teacher score all texts; after this it is out of memory."""
-    requested = config.teacher_precision
-    if requested == "auto":  # a busy machine may measure other rates than before
-        requested = made_from(folder).get("teacher_precision", requested)
-    precision = choose_precision(requested)
-    teacher = Teacher(config.teacher, precision, config.teacher_batch_size)
-    places = teacher.check_task(data.task)
+def _lessons(config, places):
+    """What a teacher leaves of each task, told as it comes.
+
+    Args:
+        config: `DistillationConfig`.
+        places: list of tuples of `RunData` and the folder of its transfer set.
+
+    Returns:
+        list of `_Lesson`.
+    """
+    for data, _ in places:
+        _check_head(data.task, config)
+    if config.teacher is None:
+        lessons = (_lesson_of_file(config, *place) for place in places)
+    else:
+        requested = config.teacher_precision
+        if requested == "auto":  # a busy machine may measure other rates than before
+            requested = made_from(places[0][1]).get("teacher_precision", requested)
+        precision = choose_precision(requested)
+        teacher = Teacher(config.teacher, precision, config.teacher_batch_size)
+        of_tasks = [teacher.of_task(data.task) for data, _ in places]  # checks all
+        lessons = (
+            _lesson_of_teacher(config, *place, one, precision)
+            for place, one in zip(places, of_tasks, strict=True)
+        )
+    made = []
+    for (data, folder), lesson in zip(places, lessons, strict=True):
+        print(
+            f"Transfer set of {data.name}: {lesson.transfer.num_records:,} texts, "
+            f"{lesson.transfer.num_labels:,} with a label, in {folder}.",
+            flush=True,
+        )
+        made.append(lesson)
+    return made
+
+
+def _lesson_of_teacher(config, data, folder, teacher, precision):
+    """Lets the teacher score all texts of a task."""
     texts = _Texts.of(config, data)
-
-    def score(columns):
-        return teacher.logits(columns)[:, places]
-
     transfer = write_transfer_set(
         folder,
         data.task.fields,
-        len(places),
+        len(teacher.places),
         texts.examples,
-        score,
+        teacher.logits,
         {
-            "teacher": teacher.checksum,
+            "teacher": teacher.teacher.checksum,
             "teacher_precision": precision.chosen,
-            "logits": places,
+            "logits": teacher.places,
             "texts": texts.checksum(),
             "augmentation": dataclasses.asdict(config.augmentation()),
         },
     )
     logits = {
-        split: score([list(column) for column in examples.fields.values()])
+        split: teacher.logits([list(column) for column in examples.fields.values()])
         for split, examples in data.validation.items()
     }
-    size = teacher.model.count_params()
+    size = teacher.teacher.model.count_params()
     return _Lesson(transfer, logits, {"num_parameters": size})
 
 
@@ -192,11 +234,11 @@ class _Lesson:
             },
         }
 
-    def compare(self, data, split, predict_logits, folder):
-        """Scores of the teacher on a split, and how near the student is to it.
+    def compare(self, data, split, predict_logits, folder=None):
+        """Scores of the teacher on a split, and how near the student is to it: a dict.
 
-        Writes the examples that they answer otherwise, the surest first, where both
-        choose one class.
+        Writes the examples that they answer otherwise into `folder`, the surest first,
+        where both choose one class.
         """
         examples, task = data.validation[split], data.task
         head = get_head(task.head)(**task.head_arguments)
@@ -207,8 +249,9 @@ class _Lesson:
         elif task.head == "classifier":
             equal = logits.argmax(1) == student.argmax(1)
             found = {"teacher_agreement": float(equal.mean())}
-            path = folder / f"disagreements_{split}.csv"
-            _write_disagreements(path, examples, head.label_names, logits, student)
+            if folder is not None:
+                path = folder / f"disagreements_{split}.csv"
+                _write_disagreements(path, examples, head.label_names, logits, student)
         else:
             equal = (logits > 0) == (student > 0)
             found = {"teacher_agreement": float(equal.mean())}
@@ -219,8 +262,7 @@ class _Lesson:
             predictions = head.predictions(logits)
             for name, metric in task.own_metrics.items():
                 scores[name] = metric(examples, predictions)
-        found |= {f"teacher_{name}": value for name, value in scores.items()}
-        return {f"{split}_{name}": value for name, value in found.items()}
+        return found | {f"teacher_{name}": value for name, value in scores.items()}
 
 
 def _write_disagreements(path, examples, label_names, teacher, student):

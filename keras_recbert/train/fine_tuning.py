@@ -188,6 +188,11 @@ def _check_words(config):
     """Raises what is wrong with vectors, and with buckets of unknown words."""
     model, vectors, buckets = config.model, config.vectors, config.num_oov_buckets
     is_bert = vectors is not None and is_folder(vectors)
+    if vectors is not None and config.weights is not None:
+        raise ValueError(
+            "The weights have vectors of their words. Received: both vectors="
+            f"{vectors!r} and weights={config.weights!r}. Leave one out."
+        )
     if buckets and (is_bert or not reads_words(config)):
         raise ValueError(
             "`num_oov_buckets` are for an encoder of words, such as bilstm_student, "

@@ -143,6 +143,8 @@ def runs_of(rows, seeds, folder):
             config = dataclasses.replace(row.config, **changes)
             if isinstance(config, DistillationConfig) and config.transfer_set is None:
                 shared = folder / TRANSFER_SETS / config.texts_key()
+                if isinstance(config.task, str):  # else there is a set for each
+                    shared /= config.task
                 config = dataclasses.replace(config, transfer_set=str(shared))
             configs[run] = config
             row_of[run] = row

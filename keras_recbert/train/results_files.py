@@ -107,7 +107,30 @@ def read_results(path):
     for run in runs:
         recipe = _recipe_of(path, label_of(run), run)
         run["published"] = {} if recipe is None else published_scores(recipe)
+    runs = [one for run in runs for one in _of_each_task(run)]
     return ResultsFile(path, runs, problems)
+
+
+def _of_each_task(run):
+    """A run of several tasks as one of each, with its own scores."""
+    tasks = run["config"].get("task")
+    if not isinstance(tasks, list):
+        return [run]
+    found = []
+    for task in tasks:
+        start = f"validation_{task}_"
+        scores = {
+            f"validation_{name.removeprefix(start)}": score
+            for name, score in run["scores"].items()
+            if name.startswith(start)
+        }
+        published = {
+            name.removeprefix(f"{task}_"): score
+            for name, score in run["published"].items()
+        }
+        own = {"task": task, "scores": scores, "published": published}
+        found.append({**run, **own})
+    return found
 
 
 def label_of(run):
@@ -144,7 +167,11 @@ def _stale_probes(probes):
 def _other_version(run):
     yield from _other_package(run["versions"].get("keras_recbert"))
     # 1 is older than its mention in results.
-    yield from _other_task(run["task"], run.get("task_version", 1))
+    versions = run.get("task_version", 1)
+    if not isinstance(versions, dict):
+        versions = {run["task"]: versions}
+    for task, version in versions.items():
+        yield from _other_task(task, version)
 
 
 def _other_package(version):

@@ -65,7 +65,8 @@ def row_length(config, task):
     length = task.max_sequence_length
     if config.weights is None:
         return length
-    positions = open_checkpoint(config.weights).sizes["max_sequence_length"]
+    sizes = open_checkpoint(config.weights).sizes
+    positions = sizes.get("max_sequence_length", length)
     if positions < length:
         print(
             f"Rows have {positions} word pieces: {config.weights} has no more "
@@ -95,12 +96,12 @@ def run_vocabulary(config, texts):
         if config.vectors is None:
             return vocabulary, None
         return vocabulary, read_word_vectors(config.vectors, vocabulary)
+    if config.weights is not None:
+        return open_checkpoint(config.weights).vocabulary, None
     lowercase = config.lowercase is not False
     if reads_words(config):
         limits = {"max_words": config.max_words, "min_frequency": config.min_frequency}
         return learn_words(texts, config.vectors, lowercase=lowercase, **limits)
-    if config.weights is not None:
-        return open_checkpoint(config.weights).vocabulary, None
     print(f"Learning {config.vocabulary_size:,} word pieces ...", flush=True)
     size = config.vocabulary_size
     return learn_vocabulary(texts, size, lowercase=lowercase), None

@@ -1,7 +1,9 @@
 """A trained model that a student learns from."""
 
+import dataclasses
 import hashlib
 import pathlib
+from typing import Any
 
 import keras
 import numpy as np
@@ -11,6 +13,7 @@ import keras_recbert
 from keras_recbert.convert.open_checkpoint import is_preset
 from keras_recbert.convert.preset_files import CARD
 from keras_recbert.core.json_files import file_sha256, read_json
+from keras_recbert.heads import NamedHeads
 from keras_recbert.tasks.text_batches import pack
 from keras_recbert.train.run_folder import PRESET
 
@@ -33,16 +36,17 @@ class Teacher:
 
     Raises:
         FileNotFoundError: if there is nothing at `path`.
-        ValueError: if it holds no model of a task with logits of texts.
+        ValueError: if it holds no model with a vocabulary and a head, or several, for
+            logits of texts.
     """
 
     def __init__(self, path, precision, batch_size=128):
         self.path = _find(path)
         self.checksum = _checksum(self.path)
         model = keras_recbert.load(self.path)
-        task = getattr(getattr(model, "head", None), "task", None)
-        if task not in HEADS:
-            held = "an encoder without a head" if task is None else f"task {task!r}"
+        tasks = [head.task for head in getattr(model, "heads", {}).values()]
+        if not set(HEADS) & set(tasks):
+            held = f"task {', '.join(tasks)}" if tasks else "an encoder without a head"
             raise ValueError(
                 f"The teacher at {self.path} must be one of {', '.join(HEADS)}. "
                 f"Received: {held}. Train one: recbert finetune."
@@ -55,53 +59,41 @@ class Teacher:
         self.batch_size = batch_size
         self._packer = self.model.preprocessor.reading_masks()
 
-    def check_task(self, task):
-        """Checks that a student of a task can learn from this teacher.
+    def of_task(self, task):
+        """The logits that a student of a task learns, in the order of its classes.
 
         Args:
-            task: `keras_recbert.data.TaskSpec`.
+            task: `keras_recbert.data.TaskSpec`. Of a teacher with several heads the one
+                of its name answers.
 
         Returns:
-            list of int, the teacher's logit of each of the student's.
+            `TaskTeacher`.
 
         Raises:
-            ValueError: if head, fields or classes differ.
+            ValueError: if there is no such head, or head, fields or classes differ.
         """
-        head = self.model.head
-        if head.task != task.head:
-            raise ValueError(
-                f"The teacher at {self.path} is a {head.task}, and {task.name} needs a "
-                f"{task.head}."
-            )
-        fields = tuple(self.model.fields)
-        if len(fields) != len(task.fields):
-            raise ValueError(
-                f"The teacher at {self.path} reads {len(fields)} text(s) an example, "
-                f"{', '.join(fields)}, and {task.name} has {len(task.fields)}."
-            )
-        if head.task == "regressor":
-            return [0]
-        own, wanted = list(head.label_names), list(task.label_names)
-        numbered = [str(index) for index in range(len(own))]
-        if own == numbered and len(own) == len(wanted):
-            return list(range(len(own)))  # classes that nobody has named
-        if sorted(own) != sorted(wanted):
-            raise ValueError(
-                f"Teacher and student must have the same labels. The teacher at "
-                f"{self.path} has {', '.join(own)}; {task.name} has "
-                f"{', '.join(wanted)}."
-            )
-        return [own.index(name) for name in wanted]
+        model = self.model
+        if isinstance(model.head, NamedHeads):
+            if task.name not in model.heads:
+                raise ValueError(
+                    f"The teacher at {self.path} has no head for {task.name}. It has: "
+                    f"{', '.join(model.heads)}."
+                )
+            model = model.head_view(task.name)
+        _check_task(model, self.path, task)
+        return TaskTeacher(self, model, _places(model.head, self.path, task))
 
-    def logits(self, columns):
+    def logits(self, columns, model=None):
         """Logits of texts.
 
         Args:
             columns: list of lists of str, one for each field.
+            model: the view of one of several heads; by default the model.
 
         Returns:
             float32 `(num_examples, num_logits)`, in the order of the texts.
         """
+        model = self.model if model is None else model
         sizes = sum(np.array([len(text.encode()) for text in col]) for col in columns)
         order = np.argsort(sizes, kind="stable")
         found = []
@@ -110,15 +102,62 @@ class Teacher:
             parts = tuple(
                 tf.constant([column[row] for row in rows]) for column in columns
             )
-            found.append(self._predict(parts))
+            found.append(model.predict_on_batch(pack(self._packer, parts)))
         logits = np.concatenate(found)
         logits = logits.reshape(len(order), -1)
         back = np.empty_like(logits)
         back[order] = logits
         return back
 
-    def _predict(self, parts):
-        return self.model.predict_on_batch(pack(self._packer, parts))
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TaskTeacher:
+    """A teacher of one task.
+
+    Args:
+        teacher: `Teacher`.
+        model: the model, or the view of the head of the task.
+        places: list of int, the teacher's logit of each of the student's.
+    """
+
+    teacher: Teacher
+    model: Any
+    places: list
+
+    def logits(self, columns):
+        """As `Teacher.logits`, in the order of the student's classes."""
+        return self.teacher.logits(columns, self.model)[:, self.places]
+
+
+def _check_task(model, path, task):
+    """Raises `ValueError` if head or fields of a teacher are not those of a task."""
+    head, fields = model.head, tuple(model.fields)
+    if head.task != task.head:
+        raise ValueError(
+            f"The teacher at {path} is a {head.task}, and {task.name} needs a "
+            f"{task.head}."
+        )
+    if len(fields) != len(task.fields):
+        raise ValueError(
+            f"The teacher at {path} reads {len(fields)} text(s) an example, "
+            f"{', '.join(fields)}, and {task.name} has {len(task.fields)}."
+        )
+
+
+def _places(head, path, task):
+    """The teacher's logit of each class of a task; raises if classes differ."""
+    if head.task == "regressor":
+        return [0]
+    own, wanted = list(head.label_names), list(task.label_names)
+    numbered = [str(index) for index in range(len(own))]
+    if own == numbered and len(own) == len(wanted):
+        return list(range(len(own)))  # classes that nobody has named
+    if sorted(own) != sorted(wanted):
+        raise ValueError(
+            f"Teacher and student must have the same labels. The teacher at {path} has "
+            f"{', '.join(own)}; {task.name} has {', '.join(wanted)}."
+        )
+    return [own.index(name) for name in wanted]
 
 
 def _find(path):

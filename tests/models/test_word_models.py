@@ -105,15 +105,30 @@ def test_what_does_not_go_together_is_told(glove, tmp_path):
     assert "encoders of BERT's frame" in message_of(task="pretrainer")
     tiny_model().encoder.save_preset(tmp_path / "bert")
     refused = message_of(weights=tmp_path / "bert")
-    assert (
-        "`weights` start encoders of BERT's frame. 'bilstm_student' is a Word"
-        in refused
-    )
+    assert "encoder of the same class. 'bilstm_student' is a Word" in refused
     keras_recbert.build("bilstm_student", texts=TEXTS, **TINY).save_preset(
         tmp_path / "own"
     )
     refused = message_of("bert_tiny", weights=tmp_path / "own")
-    assert "holds a WordBiLSTMEncoder: `weights` start encoders of BERT" in refused
+    assert "holds a WordBiLSTMEncoder. `keras_recbert.load`" in refused
+    own = {"weights": tmp_path / "own"}
+    assert "of recurrent_dim=" in message_of(**own, recurrent_dim=99)
+    assert "`vectors` beside `weights`" in message_of(**own, vectors=glove)
+
+
+def test_a_preset_starts_another_task(tmp_path, eager_steps):
+    """As the students of several tasks are fine-tuned on one of them."""
+    options = {"texts": TEXTS, "num_oov_buckets": 3, **TINY}
+    task = {"tone": "classifier", "stars": "regressor"}
+    several = keras_recbert.build("bilstm_student", task=task, **options)
+    several.save_preset(tmp_path / "several")
+    weights = tmp_path / "several"
+    one = keras_recbert.build("bilstm_student", task="classifier", weights=weights)
+    assert one.preprocessor.tokenizer.num_oov_buckets == 3
+    np.testing.assert_array_equal(one.encode(TEXTS), several.encode(TEXTS))
+    assert len(one.encoder.weights_report.copied) == len(one.encoder.weights)
+    bare = keras_recbert.build("bilstm_student", weights=weights)
+    np.testing.assert_array_equal(bare.encode(TEXTS), several.encode(TEXTS))
 
 
 def test_lower_layers_can_be_read(eager_steps):
