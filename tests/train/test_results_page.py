@@ -100,6 +100,26 @@ def test_a_recipe_names_published_scores(write, tmp_path):
     assert page.count("- rates: A thesis\n") == 1
 
 
+def test_a_run_of_several_tasks_stands_in_the_section_of_each(write, tmp_path):
+    scores = {"validation_rte_accuracy": 0.61, "validation_mrpc_f1": 0.82}
+    scores |= {"validation_mean": 0.715, "validation_loss": 2.0}
+    config = {"seed": 0, "task": ["rte", "mrpc"]}
+    versions = {"rte": 1, "mrpc": 0}
+    several = run(
+        0, 0, "bert_small", task="rte+mrpc", task_version=versions, scores=scores,
+        config=config,
+    )  # fmt: skip
+    write([several])
+    recipe = tmp_path / "rates.yaml"
+    recipe.write_text("task: [rte, mrpc]\npublished: {rte_accuracy: 67.9, source: T}\n")
+    page = make_results_page([tmp_path], tmp_path / "docs")
+    mrpc, rte = page.split("## MRPC")[1].split("## RTE")
+    assert "| accuracy | 61.0 | 67.9 |" in rte and "82.0" not in rte
+    assert "| f1 | 82.0 | – |" in mrpc
+    assert "mean" not in page.split("## Stale")[0].split("## MRPC")[1]
+    assert "version 0 of the task, which now has version 1" in page
+
+
 def test_what_is_stale_or_partial_is_named(write, tmp_path):
     write("task: rte\nepochs: 5\nseed: 9\n", "rates.yaml")
     versions = {**run(0, 0)["versions"], "keras_recbert": "0.0.1"}
