@@ -19,11 +19,8 @@ from keras_recbert.train.fine_tuning import fine_tune, load_run_data
 SAMPLES = pathlib.Path(__file__).parent.parent / "data" / "samples"
 TASKS = ["sst2", "mrpc", "stsb"]
 PAIRS = {"sst2": ["text"], "mrpc": ["text", "text_pair"], "stsb": ["text", "text_pair"]}
-STUDENT = {
-    "model": "bilstm_student",
-    "overrides": {"recurrent_dim": 8, "pooled_dim": 7, "vector_dim": 9},
-    "learning_rate": 1e-2,
-}
+STUDENT = {key: OPTIONS[key] for key in ("overrides", "learning_rate")}
+STUDENT |= {"model": "bert_tiny", "vocabulary_size": 90, "max_sequence_length": 32}
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +56,7 @@ def config(glue, **options):
     return FineTuningConfig(**options)
 
 
-def test_the_command(teacher, glue, tmp_path):
+def test_the_command(teacher, tmp_path, capsys):
     results = json.loads((teacher / "results.json").read_text())
     assert results["task"] == "sst2+mrpc+stsb"
     scores = results["scores"]
@@ -93,8 +90,9 @@ def test_the_command(teacher, glue, tmp_path):
             rows = list(csv.DictReader(file))
         label = served["sst2"](text=inputs["text"])["label"].numpy()
         assert [row["prediction"].encode() for row in rows] == label.tolist()
-    with pytest.raises(SystemExit):
-        main(["predict", str(teacher / "preset"), *arguments, "--head", "rte"])
+    arguments += ["--overwrite", "--head", "rte"]
+    assert main(["predict", str(teacher / "preset"), *arguments]) != 0
+    assert "no head 'rte' of several" in capsys.readouterr().err
 
 
 def test_the_score_of_a_task_is_that_of_its_head(teacher, glue):
@@ -148,7 +146,7 @@ def test_batches_are_of_one_task_in_an_order_by_chance(glue):
 
 
 def test_a_stopped_run_resumes_bit_for_bit(glue, tmp_path, monkeypatch, eager_steps):
-    options = {"checkpoint_every": 3, "epochs": 2, "batch_size": 16}
+    options = {"checkpoint_every": 3, "epochs": 2, "model": "bert_tiny"}
     whole, _ = fine_tune(config(glue, **options, output_dir=str(tmp_path / "whole")))
     stopped = config(glue, **options, output_dir=str(tmp_path / "stopped"))
     with monkeypatch.context() as patch, pytest.raises(Stopped):
@@ -160,7 +158,7 @@ def test_a_stopped_run_resumes_bit_for_bit(glue, tmp_path, monkeypatch, eager_st
 
 
 def distilled(teacher, glue, folder, **options):
-    options = {**STUDENT, "epochs": 2, "batch_size": 8, "export": False, **options}
+    options = {**STUDENT, "epochs": 1, "batch_size": 8, "export": False, **options}
     return keras_recbert.distill(
         teacher=teacher,
         data_dir=glue,
