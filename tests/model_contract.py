@@ -146,7 +146,7 @@ def _check_fit(encoder, batch):
         axis=-1,
     )
     model = keras.Model(inputs, keras.layers.Dense(1, name="head")(joined))
-    model.compile(keras.optimizers.SGD(0.1), "mse")
+    model.compile(keras.optimizers.SGD(0.1), "mse", jit_compile=False)
     before = [weight.numpy() for weight in encoder.trainable_weights]
     targets = np.array([[3.0], [-2.0], [5.0]])
     history = model.fit(batch, targets, epochs=1, verbose=0)

@@ -72,7 +72,7 @@ def test_a_block_of_ones_own_keeps_the_contract_of_the_zoo(my_blocks, tmp_path):
     run_model_contract("conv_tiny", tmp_path)
 
 
-def test_a_block_of_ones_own_in_every_form_of_a_model(my_blocks, tmp_path):
+def test_a_block_of_ones_own_in_every_form_of_a_model(eager_steps, my_blocks, tmp_path):
     texts, labels = reviews()
     set_seed(0)
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad"]
@@ -135,7 +135,7 @@ def test_the_command_line_knows_a_block_that_it_imports(my_blocks, tmp_path):
     assert status == 0, printed
 
 
-def test_a_head_of_ones_own_in_every_form_of_a_model(tmp_path):
+def test_a_head_of_ones_own_in_every_form_of_a_model(eager_steps, tmp_path):
     texts, labels = reviews()
     ranks = [2 * label + index % 2 for index, label in enumerate(labels)]
     with imported(write_example("my_heads.py", tmp_path)):
@@ -163,7 +163,7 @@ def test_a_head_of_ones_own_in_every_form_of_a_model(tmp_path):
         keras_recbert.load(tmp_path / "preset")
 
 
-def test_an_encoder_of_ones_own_in_every_form_of_a_model(tmp_path):
+def test_an_encoder_of_ones_own_in_every_form_of_a_model(eager_steps, tmp_path):
     texts, labels = reviews()
     with imported(write_example("my_encoders.py", tmp_path, 50)):
         arguments = {"units": 6, "vocabulary": VOCABULARY, "dropout": 0.0}
@@ -238,7 +238,7 @@ TINY = "--model swish_tiny --vocabulary-size 90 --epochs 1 --no-export --overrid
 TINY = [*TINY.split(), "num_layers", "1", "hidden_dim", "16", "num_heads", "2"]
 
 
-def test_a_data_set_of_ones_own(help_desk, tmp_path, capsys, monkeypatch):
+def test_a_data_set_of_ones_own(eager_steps, help_desk, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(os.environ, VARIABLE, "")
     file, run = write_example("my_data.py", tmp_path), tmp_path / "run"
     command = ["--import", str(file), "finetune", "--task", "mine", *TINY]

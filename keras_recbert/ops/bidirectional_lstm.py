@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from keras_recbert.ops.implementation import at_least_float32, with_and_without_xla
-from keras_recbert.ops.time_loop import time_loop
+from keras_recbert.ops.time_loop import steps_of, time_loop
 
 
 def bidirectional_lstm(
@@ -125,14 +125,16 @@ def _states(gates, kernel, mask, backwards, keep_states):
     """`h` of each step; with `keep_states` also `c` and the gates before activation."""
     steps, units = _num_steps(gates), kernel.shape[0]
     zeros = tf.zeros_like(gates[0, :, :units], kernel.dtype)
+    gates_of, mask_of = steps_of(gates), steps_of(mask)
 
     def body(s, h, c, *arrays):
         t = steps - 1 - s if backwards else s
-        update = tf.cast(gates[t], kernel.dtype) + tf.matmul(h, kernel)
+        update = tf.cast(gates_of[t], kernel.dtype) + tf.matmul(h, kernel)
         i, f, g, o = tf.split(update, 4, axis=-1)
         new_c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
         new_h = tf.sigmoid(o) * tf.tanh(new_c)
-        h, c = tf.where(mask[t], new_h, h), tf.where(mask[t], new_c, c)
+        real = mask_of[t]
+        h, c = tf.where(real, new_h, h), tf.where(real, new_c, c)
         written = zip(arrays, (h, c, update), strict=False)
         return s + 1, h, c, *(array.write(t, x) for array, x in written)
 
@@ -165,6 +167,8 @@ def _gradients(upstream, kernel, mask, backwards, hs, cs, gates):
     )
     keep = tf.where(mask, f, 1.0)
     transposed = tf.transpose(kernel)
+    read = (upstream, to_cell, slopes, mask, keep)
+    upstream, to_cell, slopes, mask, keep = map(steps_of, read)
 
     def body(s, dh, dc, d_gates):
         t = s if backwards else steps - 1 - s

@@ -5,7 +5,7 @@ import tensorflow as tf
 from keras_recbert.ops.column_sum import column_sum
 from keras_recbert.ops.gelu import gelu_and_slope
 from keras_recbert.ops.implementation import at_least_float32, with_and_without_xla
-from keras_recbert.ops.time_loop import time_loop
+from keras_recbert.ops.time_loop import steps_of, time_loop
 
 UNROLL = 4  # steps in one turn of a compiled loop, which XLA then fuses
 
@@ -85,13 +85,14 @@ def _scan_states(hidden, alpha, beta, mask, step_size, unroll):
     hidden, steps = _in_steps(hidden, step_size, unroll)
     mask, _ = _in_steps(mask[:, :, tf.newaxis], step_size, unroll)
     zeros = tf.zeros_like(hidden[:, 0, :, : alpha.shape[0]], alpha.dtype)
+    hidden, mask = steps_of(hidden, axis=1), steps_of(mask, axis=1)
 
     def body(step, state, states):
         for _ in range(unroll):
-            x1, x2 = tf.split(tf.cast(hidden[:, step], alpha.dtype), 2, axis=-1)
+            x1, x2 = tf.split(tf.cast(hidden[step], alpha.dtype), 2, axis=-1)
             z = state - x1
             update = tf.sigmoid(alpha * z + beta) * z + x2
-            state = tf.where(mask[:, step], update, state)
+            state = tf.where(mask[step], update, state)
             states = states.write(step, state)
             step += 1
         return step, state, states
@@ -133,13 +134,14 @@ def _gated_states_gradient(
     grads, steps = _in_steps(d_state, step_size, unroll)
     factors, _ = _in_steps(jacobian, step_size, unroll)
     zeros = tf.zeros_like(grads[:, 0])
+    grads, factors = steps_of(grads, axis=1), steps_of(factors, axis=1)
 
     def body(step, carry, totals):
         for _ in range(unroll):
             last = steps - 1 - step
-            carry += grads[:, last]
+            carry += grads[last]
             totals = totals.write(last, carry)
-            carry *= factors[:, last]
+            carry *= factors[last]
             step += 1
         return step, carry, totals
 

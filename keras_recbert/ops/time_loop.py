@@ -18,6 +18,11 @@ def time_loop(body, carry, like, steps):
         Tuple of tensors `(steps, ...)`, one for each of `like`.
     """
     arrays = tuple(tf.TensorArray(x.dtype, steps, element_shape=x.shape) for x in like)
+    if tf.executing_eagerly():
+        final = (0, *carry, *arrays)
+        for _ in range(int(steps)):
+            final = body(*final)
+        return tuple(array.stack() for array in final[1 + len(carry) :])
     final = tf.while_loop(
         lambda step, *_: step < steps,
         body,
@@ -25,3 +30,22 @@ def time_loop(body, carry, like, steps):
         maximum_iterations=steps,
     )
     return tuple(array.stack() for array in final[1 + len(carry) :])
+
+
+def steps_of(x, axis=0):
+    """The slices of `x` along an axis, to be read by `[step]` in the body of a loop.
+
+    Eagerly they are cut at once: a slice for itself takes longer than the arithmetic of
+    a step. In a graph they are cut step by step.
+    """
+    if tf.executing_eagerly():
+        return tf.unstack(x, axis=axis)
+    return _Steps(x, axis)
+
+
+class _Steps:
+    def __init__(self, x, axis):
+        self.x, self.before = x, (slice(None),) * axis
+
+    def __getitem__(self, step):
+        return self.x[(*self.before, step)]

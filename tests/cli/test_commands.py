@@ -232,7 +232,9 @@ def test_vocabulary_is_learned_from_files(recbert, tmp_path):
     assert pieces[0] == "[PAD]"
 
 
-def test_finetune_takes_a_recipe_and_flags_replace_its_values(recbert, tmp_path):
+def test_finetune_takes_a_recipe_and_flags_replace_its_values(
+    eager_steps, recbert, tmp_path
+):
     write_glue_task(tmp_path / "glue", "sst2")
     recipe = tmp_path / "mine.yaml"
     recipe.write_text(

@@ -31,7 +31,7 @@ def test_there_are_recipes():
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_recipes_parse_and_build(path):
+def test_recipes_parse_and_build(eager_steps, path):
     config = read_recipe(path, recipe_class(path))
     task = get_task(config.task)
     encoder = encoder_class(keras_recbert.get_card(config.model).encoder)

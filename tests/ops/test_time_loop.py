@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_recbert.ops.time_loop import time_loop
+from keras_recbert.ops.time_loop import steps_of, time_loop
 
 
 def running_sums(steps):
@@ -35,3 +35,16 @@ def test_number_of_steps_unknown_to_the_graph():
 def test_static_number_of_steps_compiles_with_xla():
     sums, _ = tf.function(lambda: running_sums(4), jit_compile=True)()
     np.testing.assert_array_equal(sums, [0, 1, 3, 6])
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_steps_are_slices_eagerly_and_in_a_graph(axis):
+    x = np.arange(24.0).reshape(2, 3, 4)
+
+    def last_to_first(x):
+        steps = steps_of(x, axis)
+        return [steps[step] for step in reversed(range(x.shape[axis]))]
+
+    expected = np.flip(np.moveaxis(x, axis, 0), 0)
+    np.testing.assert_array_equal(last_to_first(tf.constant(x)), expected)
+    np.testing.assert_array_equal(tf.function(last_to_first)(x), expected)

@@ -88,7 +88,7 @@ def test_the_command(tables, monkeypatch, capsys):
     assert scores["test_accuracy"] == pytest.approx(np.mean(right))
 
 
-def test_the_call(tables):
+def test_the_call(eager_steps, tables):
     model, results = keras_recbert.finetune(
         train=tables / "train.csv", output_dir=tables / "run", **OPTIONS
     )
@@ -144,7 +144,9 @@ def test_the_call_is_there_without_tensorflow():
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-def test_scores_of_pairs_without_labels_in_the_test_table(tmp_path, capsys):
+def test_scores_of_pairs_without_labels_in_the_test_table(
+    eager_steps, tmp_path, capsys
+):
     first, second, same = review_pairs(40)
     rows = [
         {"a": a, "b": b, "alike": 0.5 + label + index % 3}

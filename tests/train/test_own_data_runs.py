@@ -39,7 +39,9 @@ def made_up_scores(monkeypatch, scores):
     monkeypatch.setattr(training_run, "ValidationScores", Scores)
 
 
-def test_a_run_stops_early_and_keeps_its_best_epoch(options, monkeypatch, capsys):
+def test_a_run_stops_early_and_keeps_its_best_epoch(
+    eager_steps, options, monkeypatch, capsys
+):
     """Epochs without a better score are counted across a stop, too."""
     made_up_scores(monkeypatch, [0.5, 0.7, 0.6, 0.7, 0.9])
     stop = {"epochs": 5, "early_stopping": 2}

@@ -33,7 +33,7 @@ def read(path, split):
     return Examples({"text": [text for _, text in rows]}, {"label": labels})
 
 
-def test_splits_of_one_file(registered, tmp_path):
+def test_splits_of_one_file(eager_steps, registered, tmp_path):
     write_reviews(tmp_path)
     registered(
         fields=("text",),

@@ -80,7 +80,8 @@ def train_toy(folder, text="a text", **options):
                 config.learning_rate,
                 gradient_accumulation_steps=size if size > 1 else None,
             )
-            model.compile(adam, "mse", metrics=["mae"])
+            # As our models: XLA compiles longer than such a run takes.
+            model.compile(adam, "mse", metrics=["mae"], jit_compile=False)
         with run.begin(model, seen=0) as state:
             (run.folder / "notes.txt").write_text(text)
             inside = config.checkpoint_every is not None
