@@ -19,8 +19,8 @@ def time_loop(body, carry, like, steps):
     """
     arrays = tuple(tf.TensorArray(x.dtype, steps, element_shape=x.shape) for x in like)
     if tf.executing_eagerly():
-        final = (0, *carry, *arrays)
-        for _ in range(int(steps)):
+        final, steps = (0, *carry, *arrays), int(steps)
+        while final[0] < steps:
             final = body(*final)
         return tuple(array.stack() for array in final[1 + len(carry) :])
     final = tf.while_loop(
