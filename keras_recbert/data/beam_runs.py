@@ -6,7 +6,6 @@ import re
 import shlex
 import socket
 import sys
-import uuid
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import (
@@ -38,7 +37,8 @@ class Failure:
         self._names = names
 
     def make_room(self):
-        """Makes `tell` possible where the disk is full."""
+        """Makes `tell` possible where the disk is full; forgets an earlier failure."""
+        pathlib.Path(self.path).unlink(missing_ok=True)
         pathlib.Path(self._room).write_bytes(b" " * _ROOM)
 
     def tell(self, error):
@@ -136,13 +136,6 @@ def _run(build, pipeline):
     result = pipeline.run()
     result.wait_until_finish()
     return result
-
-
-def replace_file(path, text):
-    """Writes a file whole, whoever else writes it."""
-    temporary = f"{path}.{uuid.uuid4().hex}"
-    pathlib.Path(temporary).write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
 
 
 def this_process():

@@ -19,7 +19,8 @@ import apache_beam as beam
 import tensorflow as tf
 from apache_beam.metrics import Metrics, MetricsFilter
 
-from keras_recbert.data.beam_runs import Failure, replace_file, run, this_process
+from keras_recbert.core.folders import replace_file
+from keras_recbert.data.beam_runs import Failure, run, this_process
 from keras_recbert.data.documents import DocumentError, Reading, read_documents
 from keras_recbert.data.prepare_tokens import DocumentTokenizer, to_record
 
