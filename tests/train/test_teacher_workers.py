@@ -1,5 +1,6 @@
 """A transfer set by several workers: equal bytes, restarts, failures."""
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -14,7 +15,8 @@ from toy_texts import reviews, tiny_model
 from keras_recbert.cli import main
 from keras_recbert.config import DistillationConfig
 from keras_recbert.data.transfer_set import open_transfer_set, write_transfer_set
-from keras_recbert.train import teacher_workers
+from keras_recbert.data.transfer_shards import ShardWriter
+from keras_recbert.train import teacher_pipeline, teacher_workers
 from keras_recbert.train.precision import Precision
 from keras_recbert.train.teacher import TaskTeacher, Teacher
 
@@ -138,6 +140,23 @@ def test_batches_have_no_more_padding_than_their_longest_row(teacher):
     assert sorted(lengths) == list(range(len(TEXTS)))
     single = Teacher(teacher, PRECISION, batch_size=1).logits([TEXTS[:5]])
     np.testing.assert_allclose(model.logits([TEXTS])[:5], single, atol=1e-5)
+
+
+def test_a_worker_asks_the_head_of_its_task_and_no_other_teacher(tmp_path):
+    heads = {"tone": "classifier", "stars": "regressor"}
+    tiny_model(task=heads).save_preset(tmp_path)
+    whole = Teacher(tmp_path, PRECISION)
+    writer = ShardWriter(str(tmp_path), ("text",), 1, whole.checksum)
+    job = teacher_pipeline.TeacherJob(
+        writer, str(tmp_path), "float32", 128, (0,), "stars"
+    )
+    found = teacher_pipeline._Scorer(job)([TEXTS[:9]])
+    expected = whole.logits([TEXTS[:9]], whole.model.head_view("stars"))
+    np.testing.assert_array_equal(found, expected)
+    assert found.shape == (9, 1)
+    other = dataclasses.replace(writer, teacher="another")
+    with pytest.raises(ValueError, match="changed while it was scoring"):
+        teacher_pipeline._Scorer(dataclasses.replace(job, writer=other))
 
 
 @pytest.mark.parametrize(
