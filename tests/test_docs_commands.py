@@ -52,6 +52,7 @@ SMALL = {
     "recbert table": "--seeds 0 --no-background",
     "recbert benchmark serving": f"--quick {BENCHMARK}",
     "recbert benchmark tasks": f"--quick {BENCHMARK}",
+    "recbert benchmark teacher": f"--quick {BENCHMARK}",
     "recbert benchmark": f"swish_rnn --shapes 2x8 {BENCHMARK}",
     "recbert profile": "--shape 2x8 --steps 1",
     "pip install": PIP,
@@ -268,6 +269,8 @@ def few_docs(monkeypatch):
 def test_commands_run_one_after_the_other(page, place, few_docs):
     if page == "README.md":  # its first block of Python writes this
         tiny_model(label_names=["bad", "good"]).export_savedmodel("film_model")
+    if page == "speed.md":  # TEACHER is one of the reader's
+        tiny_model(pooling="first", label_names=["0", "1"]).save_preset("TEACHER")
     if page == "extending.md":  # CORPUS is one of the reader's
         run("recbert prepare held_out.txt --output-dir CORPUS --vocabulary-size 300")
     with registries_kept():

@@ -12,7 +12,7 @@ from keras_recbert.models.registry import get_card
 PRECISIONS = ("float32", "mixed_bfloat16", "bfloat16")
 PASSES = ("forward", "train")
 # Left out of a run of two minutes that names nothing.
-SLOW = ("bilstm_256", "serving", "tasks", "scaling")
+SLOW = ("bilstm_256", "serving", "tasks", "teacher", "scaling")
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -76,8 +76,8 @@ class Comparison:
         precisions: tuple of `PRECISIONS`.
         unit: str. What is counted a second.
         growth: bool. Whether the growth over the shapes is the point.
-        reads: str. What the subject answers: `"texts"`, `"questions"`; empty for ids
-            that are made up.
+        reads: str. What the subject answers: `"texts"`, `"questions"`, `"examples"` of
+            a task; empty for ids that are made up.
         task: str. Task of the model that answers.
     """
 
@@ -122,6 +122,7 @@ def comparisons(quick=False):
         _bert_model(quick),
         _serving(quick),
         _tasks(quick),
+        _teacher(quick),
         _scaling(quick),
     ]
     return {comparison.name: comparison for comparison in make}
@@ -332,6 +333,29 @@ def _tasks(quick):
         unit="questions",
         reads="questions",
         task="question_answering",
+    )
+    return _quick_or(quick, comparison)
+
+
+def _teacher(quick):
+    peer = "Hugging Face tokenizer + torch model"
+    in_order, by_length = f"{peer}, order of the data", f"{peer}, sorted by length"
+    comparison = Comparison(
+        "teacher",
+        "Raw texts to the logits of a transfer set: `recbert distill`, and tokenizer "
+        "with model",
+        Candidate("teacher of recbert distill", "recbert", {"kind": "teacher"}),
+        (
+            Candidate(in_order, "torch_teacher", {"sorted": False}),
+            Candidate(by_length, "torch_teacher", {"sorted": True}),
+        ),
+        # 1.5 times the texts a second.
+        (Goal(in_order, 1 / 1.5),),
+        shapes=(Shape(128, 0),),
+        passes=("forward",),
+        precisions=("float32", "bfloat16"),
+        unit="texts",
+        reads="examples",
     )
     return _quick_or(quick, comparison)
 

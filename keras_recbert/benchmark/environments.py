@@ -51,6 +51,13 @@ PEERS = {
         ("torch==2.13.0", "transformers>=5,<6"),
         "--torch-python",
     ),
+    "torch_teacher": Peer(
+        "torch with Hugging Face transformers",
+        "torch_teacher_worker.py",
+        ("torch", "transformers"),
+        ("torch==2.13.0", "transformers>=5,<6"),
+        "--torch-python",
+    ),
     "kerashub": Peer(
         "KerasHub",
         "kerashub_worker.py",

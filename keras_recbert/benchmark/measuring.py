@@ -33,6 +33,8 @@ class Measurement:
         versions: dict of distribution to version, and of `python`.
         others: list of float. Part of the processors that other processes took
             during each turn; empty where nobody says.
+        logits: array `(num_examples, num_logits)` of what was answered, where
+            candidates are to answer alike; else None.
         error: str. Why there is nothing, or an empty string.
     """
 
@@ -46,6 +48,7 @@ class Measurement:
     versions: dict = dataclasses.field(default_factory=dict)
     ratios: list = dataclasses.field(default_factory=list)
     others: list = dataclasses.field(default_factory=list)
+    logits: np.ndarray | None = None
     error: str = ""
 
     @property
@@ -214,6 +217,8 @@ class _Sitting:
         result.items = facts["items"]
         result.parameters = facts["parameters"]
         result.peak_bytes = facts["peak_bytes"]
+        if "logits" in facts:
+            result.logits = np.asarray(facts["logits"])
         self.workers[label] = worker
 
     def _turn(self, label, worker, seconds):

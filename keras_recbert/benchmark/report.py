@@ -6,6 +6,8 @@ import os
 import pathlib
 import platform
 
+import numpy as np
+
 from keras_recbert.benchmark.environments import PEERS, installed
 from keras_recbert.core.folders import new_file
 from keras_recbert.core.machine import num_cores
@@ -38,6 +40,7 @@ COLUMNS = (
     "memory_rise_ratio",
     "goal",
     "goal_met",
+    "largest_difference_of_logits",
     "versions",
     "others_processor_share",
     "error",
@@ -111,6 +114,9 @@ def describe_trial(trial, measured):
         memory = memory_ratio(subject, one)
         if memory is not None:
             line += f"; memory {memory:.2f}"
+        difference = logits_difference(subject, one)
+        if difference is not None:
+            line += f"; logits differ by {difference:.2g} at most"
         lines.append(line)
     return "\n".join(lines)
 
@@ -120,6 +126,13 @@ def memory_ratio(subject, reference):
     if not subject.memory_rise_bytes or not reference.memory_rise_bytes:
         return None
     return subject.memory_rise_bytes / reference.memory_rise_bytes
+
+
+def logits_difference(subject, reference):
+    """The largest difference of what both answered, or None."""
+    if subject.logits is None or reference.logits is None:
+        return None
+    return float(np.abs(subject.logits - reference.logits).max())
 
 
 def rows(results):
@@ -160,6 +173,7 @@ def rows(results):
                 middle, low, high = one.ratio
                 goal = trial.goal(one.label)
                 memory = memory_ratio(measured[0], one)
+                apart = logits_difference(measured[0], one)
                 row.update(
                     {
                         "ratio": f"{middle:.4f}",
@@ -168,6 +182,9 @@ def rows(results):
                         "memory_rise_ratio": "" if memory is None else f"{memory:.4f}",
                         "goal": "" if goal is None else f"{goal:.4f}",
                         "goal_met": "" if goal is None else middle <= goal,
+                        "largest_difference_of_logits": (
+                            "" if apart is None else f"{apart:.3g}"
+                        ),
                     }
                 )
             yield row

@@ -23,6 +23,11 @@ from keras_recbert.benchmark.report import (
     save_csv,
     save_text,
 )
+from keras_recbert.benchmark.teacher_inputs import (
+    find_teacher,
+    read_examples,
+    teacher_jobs,
+)
 from keras_recbert.benchmark.worker_process import Worker
 from keras_recbert.core.folders import check_place
 from keras_recbert.core.names import nearest
@@ -33,6 +38,7 @@ ROUNDS, QUICK_ROUNDS = 7, 3
 # A step of `serving` and of `tasks` is a walk through the texts or questions.
 TEXTS, QUICK_TEXTS = 1000, 64
 READ = {"texts": "one text a line", "questions": "a file of SQuAD's JSON"}
+NEEDS_OF_TEACHER = "--teacher FOLDER, --task NAME and --data-dir FOLDER"
 ANSWERS = {"texts": "scores", "questions": "answer"}  # what a SavedModel is asked for
 
 
@@ -50,6 +56,9 @@ def benchmark(
     texts=None,
     questions=None,
     model="bert_minilm",
+    teacher=None,
+    task=None,
+    data_dir=None,
     timeout=900.0,
 ):
     """Times comparisons and writes benchmark.csv, benchmark.txt and pictures.
@@ -70,6 +79,9 @@ def benchmark(
         texts: path of a file with one text a line, for `serving`.
         questions: path of a file of SQuAD's JSON, for `tasks`.
         model: str. Encoder that reads the weights, for `serving` and `tasks`.
+        teacher: path of a preset, or the output folder of `recbert finetune`, for
+            `teacher`.
+        task, data_dir: str, str or path. The data set whose training texts it scores.
         timeout: float. Seconds a worker may take for one request.
 
     Returns:
@@ -90,13 +102,19 @@ def benchmark(
     if not timeout > 0:
         raise ValueError(f"--timeout must be above 0 seconds. Received: {timeout}.")
     files = {"texts": texts, "questions": questions}
-    chosen, notes = _comparisons(names, quick, passes, weights, files)
+    is_given = {name: None not in (weights, file) for name, file in files.items()}
+    is_given["examples"] = None not in (teacher, task, data_dir)
+    chosen, notes = _comparisons(names, quick, passes, is_given)
     most = QUICK_TEXTS if quick else TEXTS
-    reads = {comparison.reads for comparison in chosen} & files.keys()
+    wanted = {comparison.reads for comparison in chosen}
+    reads = wanted & files.keys()
     if reads:
         get_card(model)
         _check_weights(weights)
     columns = {name: READERS[name](files[name], most) for name in sorted(reads)}
+    if "examples" in wanted:
+        teacher = find_teacher(teacher)
+        columns["examples"] = read_examples(task, data_dir, most)
     output_dir = _check_output_dir(output_dir)
 
     progress = Progress()
@@ -124,7 +142,7 @@ def benchmark(
     for line in header:
         progress.say(line)
     output_dir.mkdir(parents=True, exist_ok=True)
-    inputs = _Inputs(columns, model, weights, timeout)
+    inputs = _Inputs(columns, model, weights, teacher, timeout)
     results = _measure_all(
         trials, inputs, environments, rounds, output_dir, header, progress
     )
@@ -144,7 +162,7 @@ def _measure_all(trials, inputs, environments, rounds, output_dir, header, progr
             progress.counter = f"[{number}/{len(trials)}] "
             extra = {}
             if trial.comparison.reads:
-                progress.live(f"{trial}: exporting {inputs.model}")
+                progress.live(f"{trial}: exporting the model")
                 extra = inputs.of(trial, folder)
             measured = measure(
                 trial, environments, rounds, inputs.timeout, extra, progress.live
@@ -178,20 +196,25 @@ class _Inputs:
     """What the comparisons of served models read.
 
     Args:
-        columns: dict of "texts" and "questions" to a dict of columns.
+        columns: dict of "texts", "questions" and "examples" to a dict of columns.
         model: str. Encoder that reads the weights.
         weights: path of a Hugging Face folder.
+        teacher: path of a preset.
         timeout: float. Seconds a worker may take for one request.
     """
 
     columns: dict
     model: str
     weights: object
+    teacher: object
     timeout: float
 
     def of(self, trial, folder):
         """Arguments of the workers of a trial, by their kind."""
         reads = trial.comparison.reads
+        if reads == "examples":
+            columns = self.columns[reads]
+            return teacher_jobs(self.teacher, columns, folder, self.timeout)
         strings = {"columns": self.columns[reads]}
         path = _export(trial, self.model, self.weights, folder, self.timeout)
         return {
@@ -201,8 +224,10 @@ class _Inputs:
         }
 
 
-def _comparisons(names, quick, passes, weights, files):
+def _comparisons(names, quick, passes, is_given):
     """The comparisons that can run, and sentences on those that are left out.
+
+    `is_given` says, by what a comparison reads, whether that was named.
 
     Raises:
         ValueError: if one that was named cannot run.
@@ -216,14 +241,23 @@ def _comparisons(names, quick, passes, weights, files):
             if names:
                 raise ValueError(f"{why}. Received: --passes {' '.join(passes)}.")
             notes.append(f"{why}, so it is left out.")
-        elif reads and (weights is None or files[reads] is None):
-            why = f"{comparison.name} needs --weights FOLDER and --{reads} FILE"
+        elif reads and not is_given[reads]:
+            needs, what = _needed(reads)
+            why = f"{comparison.name} needs {needs}"
             if names:
-                raise ValueError(f"{why}: a BERT of Hugging Face, and {READ[reads]}.")
+                raise ValueError(f"{why}: {what}.")
             notes.append(f"{why}, so it is left out.")
         else:
             chosen.append(comparison)
     return chosen, notes
+
+
+def _needed(reads):
+    """Options that a comparison needs, and what they name."""
+    if reads == "examples":
+        return NEEDS_OF_TEACHER, "the output folder of `recbert finetune`, and its data"
+    what = f"a BERT of Hugging Face, and {READ[reads]}"
+    return f"--weights FOLDER and --{reads} FILE", what
 
 
 def _check_output_dir(output_dir):

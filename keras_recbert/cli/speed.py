@@ -28,6 +28,7 @@ def benchmark(config: Annotated[BenchmarkConfig, arg(name="")]):
         pythons={
             "torch": config.torch_python,
             "torch_questions": config.torch_python,
+            "torch_teacher": config.torch_python,
             "kerashub": config.kerashub_python,
             "model_garden": config.model_garden_python,
         },
@@ -36,6 +37,9 @@ def benchmark(config: Annotated[BenchmarkConfig, arg(name="")]):
         texts=config.texts,
         questions=config.questions,
         model=config.model,
+        teacher=config.teacher,
+        task=config.task,
+        data_dir=config.data_dir,
         timeout=config.timeout,
     )
 

@@ -235,8 +235,8 @@ class BenchmarkConfig(CommandConfig):
 
     Args:
         comparisons: Some of swish_rnn, bilstm_768, bilstm_256, swish_model,
-            trans_blstm_model, bert_model, serving, tasks, scaling; by default all that
-            can run.
+            trans_blstm_model, bert_model, serving, tasks, teacher, scaling; by default
+            all that can run.
         quick: Small models, one shape and few rounds, in about two minutes.
         shapes: Rows x tokens, such as 8x128; by default what suits the comparison.
         precision: Some of float32, mixed_bfloat16 (weights in float32) and bfloat16.
@@ -252,6 +252,9 @@ class BenchmarkConfig(CommandConfig):
         texts: A file with one text a line, for serving.
         questions: A file of SQuAD's JSON, for tasks.
         model: Encoder of this zoo that reads the weights, for serving and tasks.
+        teacher: Output folder of `recbert finetune`, or a preset, for teacher.
+        task: Data set whose training texts it scores, such as sst2.
+        data_dir: Folder of the files of the data set.
         timeout: Seconds a process may take to build a model, or for one round.
     """
 
@@ -272,4 +275,7 @@ class BenchmarkConfig(CommandConfig):
     texts: str | None = None
     questions: str | None = None
     model: str = "bert_minilm"
+    teacher: str | None = None
+    task: str | None = None
+    data_dir: str | None = None
     timeout: float = 900.0

@@ -9,6 +9,7 @@ from typing import ClassVar
 from keras_recbert.config.augmentation import Augmentation
 from keras_recbert.config.fine_tuning import OF_ONE_TASK, FineTuningConfig
 from keras_recbert.config.run import check
+from keras_recbert.core.beam_options import read_beam_options
 from keras_recbert.core.checks import check_integer, check_seed
 
 OBJECTIVES = ("logits", "probabilities")
@@ -42,6 +43,10 @@ class DistillationConfig(FineTuningConfig):
             a transfer set.
         teacher_batch_size: Texts that the teacher reads at a time.
         teacher_precision: float32, bfloat16 or auto, see precision; of the teacher.
+        teacher_workers: Processes that the teacher scores in, each with its share of
+            the cores; the transfer set is the same. They use no GPU.
+        beam_options: Options of Apache Beam, after an equals sign:
+            --beam-options='--runner=FlinkRunner ...', to score on several machines.
         objective: logits, the squared distance of the logits; or probabilities, the
             cross-entropy of softened probabilities.
         temperature: What logits are divided by before they become probabilities.
@@ -70,6 +75,8 @@ class DistillationConfig(FineTuningConfig):
     augmentation_seed: int = 0
     teacher_batch_size: int = 128
     teacher_precision: str = "auto"
+    teacher_workers: int = 1
+    beam_options: str = ""
     objective: str = "logits"
     temperature: float = 1.0
     label_weight: float = 0.0
@@ -85,6 +92,8 @@ class DistillationConfig(FineTuningConfig):
                     f"{name}={getattr(self, name)!r} in a distillation. Leave it out."
                 )
         check_integer(1, teacher_batch_size=self.teacher_batch_size)
+        check_integer(most=1_000, teacher_workers=self.teacher_workers)
+        read_beam_options(self.beam_options, self.teacher_workers, "teacher_workers")
         check_seed(self.augmentation_seed, "augmentation_seed")
         self.augmentation()
         if self.teacher_logits is not None:
@@ -95,6 +104,12 @@ class DistillationConfig(FineTuningConfig):
                         f"{name}={getattr(self, name)!r}, teacher_logits="
                         f"{self.teacher_logits!r}. Leave one out."
                     )
+            if self.teacher_workers > 1 or self.beam_options:
+                raise ValueError(
+                    "The file of teacher_logits is scored already. Received: "
+                    f"teacher_workers={self.teacher_workers}, beam_options="
+                    f"{self.beam_options!r}. Leave them out."
+                )
         valid = 0 < self.temperature < math.inf
         check(valid, self, "temperature", "above 0 and finite")
         check(0 <= self.label_weight <= 1, self, "label_weight", "in [0, 1]")
@@ -147,5 +162,5 @@ class DistillationConfig(FineTuningConfig):
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def _free_options(self):
-        free = ["transfer_set", "teacher_batch_size"]
+        free = ["transfer_set", "teacher_batch_size", "teacher_workers", "beam_options"]
         return [*super()._free_options(), *free]

@@ -7,6 +7,7 @@ import pathlib
 import re
 import shutil
 import tempfile
+import uuid
 
 from keras_recbert.core.os_errors import naming
 
@@ -84,6 +85,13 @@ def new_file(path):
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def replace_file(path, text):
+    """Writes a text file whole, also where several processes write the same one."""
+    temporary = f"{path}.{uuid.uuid4().hex}"
+    pathlib.Path(temporary).write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
 
 
 @contextlib.contextmanager

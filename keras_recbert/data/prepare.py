@@ -5,10 +5,10 @@ import json
 import os
 import pathlib
 import re
-import shlex
 import shutil
 import time
 
+from keras_recbert.core.beam_options import read_beam_options
 from keras_recbert.core.checks import check_integer
 from keras_recbert.core.extras import check_installed
 from keras_recbert.core.folders import check_folder, write_folder
@@ -109,13 +109,13 @@ def prepare(
     check_integer(most=512, num_shards=num_shards)
     check_integer(most=1_000, num_workers=num_workers)
     check_integer(max_line_bytes=max_line_bytes)
-    beam_options = _read_beam_options(beam_options, num_workers)
+    beam_options = read_beam_options(beam_options, num_workers)
     output_dir = pathlib.Path(os.path.abspath(output_dir))
     files = _corpus_files(output_dir)
     check_folder(output_dir, files, overwrite)
     pieces = _read_vocabulary(vocabulary, vocabulary_size)
-    pipeline = _import_pipeline(sentences)
-    pipeline.check_options(beam_options)
+    pipeline, check_options = _import_pipeline(sentences)
+    check_options(beam_options)
     reading = Reading(
         documents,
         sentences == "split",
@@ -200,23 +200,6 @@ def _check_choices(**given):
             )
 
 
-def _read_beam_options(options, num_workers):
-    """Options of Apache Beam as a list."""
-    if isinstance(options, str):
-        try:
-            options = shlex.split(options)
-        except ValueError as error:
-            raise ValueError(
-                f"`beam_options`: {error}. Received: {options!r}."
-            ) from None
-    if num_workers > 1 and any("--runner" in option for option in options):
-        raise ValueError(
-            "`num_workers` is for the runner on this machine. Received: num_workers="
-            f"{num_workers} and a --runner in `beam_options`. Leave one of them out."
-        )
-    return options
-
-
 def _write_description(folder, counts, options, pieces, shards, measured):
     """Writes corpus.json into the folder of a finished corpus; returns what it says."""
     vocabulary = (folder / VOCABULARY).read_bytes()
@@ -268,8 +251,9 @@ def _import_pipeline(sentences):
     check_installed("`recbert prepare`", "prepare", *modules)
     with quiet():
         from keras_recbert.data import prepare_pipeline
+        from keras_recbert.data.beam_runs import check_options
 
-    return prepare_pipeline
+    return prepare_pipeline, check_options
 
 
 def _learn(sources, reading, size, lowercase, strip_accents):

@@ -10,11 +10,7 @@ import hashlib
 import json
 import os
 import pathlib
-import re
-import shlex
 import shutil
-import socket
-import sys
 import time
 import uuid
 import zlib
@@ -22,23 +18,15 @@ import zlib
 import apache_beam as beam
 import tensorflow as tf
 from apache_beam.metrics import Metrics, MetricsFilter
-from apache_beam.options.pipeline_options import (
-    DirectOptions,
-    PipelineOptions,
-    StandardOptions,
-)
-from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
-from keras_recbert.core.os_errors import in_words
+from keras_recbert.core.folders import replace_file
+from keras_recbert.data.beam_runs import Failure, run, this_process
 from keras_recbert.data.documents import DocumentError, Reading, read_documents
-from keras_recbert.data.prepare_progress import quiet
 from keras_recbert.data.prepare_tokens import DocumentTokenizer, to_record
 
 _NAMESPACE = "recbert"
 _CHARACTERS_PER_BATCH = 1 << 20
 _FAILURES = (DocumentError, OSError, tf.errors.OpError)
-_ROOM = 4096
 _SIZES = ("documents", "sentences", "tokens")
 
 
@@ -77,30 +65,9 @@ class Job:
 
     @property
     def failure(self):
-        """File that says why a worker could not continue."""
-        return os.path.join(self.parts, "failure")
-
-    def make_room(self):
-        """Makes `fail` possible where the disk is full."""
-        pathlib.Path(self._room).write_bytes(b" " * _ROOM)
-
-    def fail(self, error):
-        """Ends the work; the main process raises, where no traceback buries it."""
+        """`Failure`, which says why a worker could not continue."""
         # Users know no parts and no temporary folder, only what is to be written.
-        text = re.sub(
-            rf"{re.escape(self.folder)}[^\s:;'\"]*", self.output, in_words(error)
-        )
-        message = text.encode("utf-8", "replace")
-        try:
-            with open(self._room, "r+b") as file:
-                file.write(message[:_ROOM])
-            os.replace(self._room, self.failure)
-        except FileNotFoundError:
-            pass  # another worker failed first
-
-    @property
-    def _room(self):
-        return os.path.join(self.parts, "room-for-failure")
+        return Failure(self.parts, {self.folder: self.output})
 
     def part(self, item, shard):
         return os.path.join(self.parts, f"part-{item:06d}-{shard:05d}")
@@ -111,10 +78,10 @@ class WriteParts(beam.DoFn):
 
     def __init__(self, job):
         self._job = job
-        self._main_process = _process()
+        self._main_process = this_process()
 
     def setup(self):
-        if _process() != self._main_process:
+        if this_process() != self._main_process:
             # Strings stay on the CPU, and the memory of a GPU is for who trains.
             tf.config.set_visible_devices([], "GPU")
         job = self._job
@@ -127,7 +94,7 @@ class WriteParts(beam.DoFn):
         try:
             yield from self._write(*numbered_item)
         except _FAILURES as error:
-            self._job.fail(error)
+            self._job.failure.tell(error)
 
     def _write(self, number, item):
         job = self._job
@@ -136,7 +103,7 @@ class WriteParts(beam.DoFn):
         attempt = uuid.uuid4().hex
         writers, sizes = {}, {}
         said = time.monotonic()
-        if os.path.exists(job.failure):
+        if job.failure.is_there():
             return
         for keys, paragraphs, lines in _batches(item, job.reading):
             cut, new = self._tokenizer(paragraphs)
@@ -158,7 +125,7 @@ class WriteParts(beam.DoFn):
                     len(token_ids)
                 )
             if time.monotonic() - said > 0.5:
-                if os.path.exists(job.failure):
+                if job.failure.is_there():
                     return
                 self._say(number, counts)
                 said = time.monotonic()
@@ -173,7 +140,7 @@ class WriteParts(beam.DoFn):
 
     def _say(self, number, counts):
         path = os.path.join(self._job.parts, f"progress-{number:06d}.json")
-        _replace(path, json.dumps({name: int(counts[name]) for name in _SIZES}))
+        replace_file(path, json.dumps({name: int(counts[name]) for name in _SIZES}))
 
 
 class JoinParts(beam.DoFn):
@@ -186,12 +153,12 @@ class JoinParts(beam.DoFn):
         self._job = job
 
     def process(self, shard_and_parts):
-        if os.path.exists(self._job.failure):
+        if self._job.failure.is_there():
             return
         try:
             self._join(*shard_and_parts)
         except _FAILURES as error:
-            self._job.fail(error)
+            self._job.failure.tell(error)
 
     def _join(self, shard, parts):
         name = self._job.shard_name(shard)
@@ -213,43 +180,7 @@ class JoinParts(beam.DoFn):
         }
         os.replace(temporary, path)
         described = os.path.join(self._job.parts, f"shard-{shard:05d}.json")
-        _replace(described, json.dumps(description))
-
-
-def check_options(beam_options):
-    """Checks options of Beam, which itself leaves out what it does not know.
-
-    Args:
-        beam_options: list of str.
-
-    Raises:
-        ValueError: for an option that Beam or its runner does not take.
-    """
-
-    def refuse(message):
-        raise ValueError(
-            f"`beam_options`: {message}. Received: {shlex.join(beam_options)!r}. See "
-            "https://beam.apache.org/documentation/runners/capability-matrix/ for "
-            "runners and their options."
-        )
-
-    if {"-h", "--help"} & set(beam_options):
-        refuse("Beam's help is no work to do")
-
-    def check(parser):
-        parser.error = refuse
-        _, unknown = parser.parse_known_args(beam_options)
-        if unknown:
-            refuse(f"Beam has no option {shlex.join(unknown)}")
-
-    options = PipelineOptions(beam_options)
-    with quiet():
-        options.get_all_options(add_extra_args_fn=check)
-        if options.view_as(StandardOptions).runner:
-            try:
-                beam.Pipeline(options=options)  # checks the runner and what it needs
-            except ValueError as error:
-                refuse(" ".join(str(error).split()))
+        replace_file(described, json.dumps(description))
 
 
 def run_pipeline(job, items, num_workers, beam_options):
@@ -267,44 +198,29 @@ def run_pipeline(job, items, num_workers, beam_options):
     Raises:
         DocumentError: where a worker could not read or write.
     """
-    job.make_room()
-    options = PipelineOptions(beam_options)
-    if options.view_as(StandardOptions).runner:
-        return _run(job, items, beam.Pipeline(options=options))
-    # Beam's own name for this runner, DirectRunner, would first try Prism, a program
-    # that it downloads.
-    environment = None
-    if num_workers > 1:
-        options.view_as(DirectOptions).direct_num_workers = num_workers
-        command = f"{shlex.quote(sys.executable)} -m keras_recbert.data.prepare_worker"
-        environment = SubprocessSDKEnvironment.from_command_string(command)
-    pipeline = beam.Pipeline(runner=FnApiRunner(environment), options=options)
-    with quiet():
-        return _run(job, items, pipeline)
+    job.failure.make_room()
 
+    def build(pipeline):
+        parts = (
+            pipeline
+            | "Work" >> beam.Create(list(enumerate(items)), reshuffle=False)
+            | "Spread" >> beam.Reshuffle()
+            | "Tokenize" >> beam.ParDo(WriteParts(job))
+        )
+        # So that shards without documents are there too.
+        every = pipeline | "Shards" >> beam.Create(
+            [(shard, None) for shard in range(job.num_shards)], reshuffle=False
+        )
+        (
+            (parts, every)
+            | beam.Flatten()
+            | beam.GroupByKey()
+            | "Join" >> beam.ParDo(JoinParts(job))
+        )
 
-def _run(job, items, pipeline):
-    parts = (
-        pipeline
-        | "Work" >> beam.Create(list(enumerate(items)), reshuffle=False)
-        | "Spread" >> beam.Reshuffle()
-        | "Tokenize" >> beam.ParDo(WriteParts(job))
-    )
-    # So that shards without documents are there too.
-    every = pipeline | "Shards" >> beam.Create(
-        [(shard, None) for shard in range(job.num_shards)], reshuffle=False
-    )
-    (
-        (parts, every)
-        | beam.Flatten()
-        | beam.GroupByKey()
-        | "Join" >> beam.ParDo(JoinParts(job))
-    )
-    result = pipeline.run()
-    result.wait_until_finish()
-    failure = pathlib.Path(job.failure)
-    if failure.exists():
-        message = failure.read_bytes().decode("utf-8", "replace").strip()
+    result = run(build, num_workers, beam_options)
+    message = job.failure.message()
+    if message is not None:
         raise DocumentError(message)
     found = result.metrics().query(MetricsFilter().with_namespace(_NAMESPACE))
     counts = {counter.key.metric.name: counter.result for counter in found["counters"]}
@@ -338,13 +254,3 @@ def _batches(item, reading):
                 keys, paragraphs, lines, size = nothing()
     if keys:
         yield keys, paragraphs, lines
-
-
-def _replace(path, text):
-    temporary = f"{path}.{uuid.uuid4().hex}"
-    pathlib.Path(temporary).write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
-
-
-def _process():
-    return socket.gethostname(), os.getpid()

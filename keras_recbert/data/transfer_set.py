@@ -1,23 +1,27 @@
 """Texts with the logits of a teacher, in shards on disk."""
 
-import contextlib
 import dataclasses
 import hashlib
 import itertools
+import os
 import pathlib
-import time
+import shutil
 
-import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
-from keras_recbert.core.folders import locked_folder, new_file
+from keras_recbert.core.folders import locked_folder
 from keras_recbert.core.json_files import file_sha256, read_json, write_json
+from keras_recbert.data.transfer_shards import (
+    PARTS,
+    ShardWriter,
+    record_key,
+    shard_name,
+)
 
 FORMAT_VERSION = 1
 DESCRIPTION = "transfer_set.json"
-SHARD_RECORDS = 16_384
-KEY_BYTES = 16
+SHARD_RECORDS = 8192
 AGAIN = "Make it again: remove the folder, and repeat the command."
 
 
@@ -37,7 +41,8 @@ class TransferSet:
         num_labels: int. Records that have a label.
         made_from: dict of JSON, what it was made from, with `teacher`, the checksum of
             the teacher and its tokenizer.
-        measured: dict of JSON: `seconds` and `texts_per_second` of the teacher.
+        measured: dict of JSON: `seconds` of work, those of several workers added up,
+            and `texts_per_second`, of one worker.
         shards: tuple of dicts with `name`, `records` and `sha256`.
     """
 
@@ -103,20 +108,6 @@ class TransferSet:
                             f"that of the text {texts[0]!r}. {AGAIN}"
                         )
                     yield texts, logits, label
-
-
-def record_key(teacher, texts):
-    """Key of a record: 16 bytes.
-
-    Args:
-        teacher: str. Checksum of the teacher and its tokenizer.
-        texts: sequence of str.
-    """
-    digest = hashlib.blake2b(teacher.encode(), digest_size=KEY_BYTES)
-    for text in texts:
-        encoded = text.encode()
-        digest.update(len(encoded).to_bytes(8, "little") + encoded)
-    return digest.digest()
 
 
 def open_transfer_set(folder):
@@ -200,11 +191,19 @@ def _check_shard(path, shard):
 
 
 def write_transfer_set(
-    folder, fields, num_logits, examples, score, made_from, shard_records=SHARD_RECORDS
+    folder,
+    fields,
+    num_logits,
+    examples,
+    score,
+    made_from,
+    shard_records=SHARD_RECORDS,
+    share_out=None,
 ):
     """Makes a transfer set, or the rest of one that was stopped, or finds it made.
 
-    A shard is written whole or not at all, so a stop costs the work of one shard.
+    A shard is written whole or not at all, so a stop costs the work of one shard a
+    process. The shards are the same, whoever writes them.
 
     Args:
         folder: str or path.
@@ -218,6 +217,9 @@ def write_transfer_set(
         made_from: dict of JSON, all that decides what the records are; `teacher` is the
             checksum of the teacher and its tokenizer.
         shard_records: int. Records of a shard.
+        share_out: optional function of a `ShardWriter` and a list of int, the numbers
+            of shards, that has workers call `ShardWriter.work` for each of them, in any
+            order and any process. Default: this process scores them.
 
     Returns:
         `TransferSet`.
@@ -232,33 +234,100 @@ def write_transfer_set(
     folder = pathlib.Path(folder)
     with locked_folder(folder):
         description = _begun(folder, fields, num_logits, made_from)
-        if description["finished"]:
-            for shard in description["shards"]:
-                _check_shard(folder / shard["name"], shard)
-            return _opened(folder, description)
-        done = description["num_records"]
         for shard in description["shards"]:
             _check_shard(folder / shard["name"], shard)
-        rest = itertools.islice(examples(), done, None)
-        if done:
-            print(f"Resuming the transfer set after record {done:,}.", flush=True)
-        bar = tqdm(
-            desc="Teacher", initial=done, unit=" texts", disable=None, mininterval=1.0
-        )
-        with bar:
-            while chunk := list(itertools.islice(rest, shard_records)):
-                _add_shard(folder, description, chunk, score)
-                bar.update(len(chunk))
-                if bar.disable:  # of a log, a line a shard
-                    print(f"Teacher: {description['num_records']:,} texts.", flush=True)
-        if not description["num_records"]:
-            raise ValueError(f"There is no text to make {folder} from.")
-        seconds = description["measured"]["seconds"]
-        rate = description["num_records"] / max(seconds, 1e-9)
-        description["measured"]["texts_per_second"] = round(rate, 1)
-        description["finished"] = True
-        write_json(folder / DESCRIPTION, description)
+        if not description["finished"]:
+            for unfinished in folder.glob(".transfer-*.tfrecord*"):
+                unfinished.unlink()  # of a process that was killed
+            place, teacher = os.path.abspath(folder), made_from["teacher"]
+            writer = ShardWriter(place, tuple(fields), num_logits, teacher)
+            chunks = _rest(examples, description, shard_records)
+            if share_out is None:
+                _write(folder, description, writer, chunks, score)
+            else:
+                _have_written(folder, description, writer, chunks, share_out)
+            _finish(folder, description)
     return _opened(folder, description)
+
+
+def _rest(examples, description, shard_records):
+    """Yields number, first record and examples of the shards that are not there."""
+    done, number = description["num_records"], len(description["shards"])
+    if done:
+        print(f"Resuming the transfer set after record {done:,}.", flush=True)
+    rest = itertools.islice(examples(), done, None)
+    while chunk := list(itertools.islice(rest, shard_records)):
+        yield number, done, chunk
+        number, done = number + 1, done + len(chunk)
+
+
+def _write(folder, description, writer, chunks, score):
+    """Writes the shards in this process, one after the other."""
+    bar = progress_bar(description["num_records"])
+    with bar:
+        for number, start, chunk in chunks:
+            described = writer.finished(number, start, len(chunk))
+            _add(description, described or writer.write(number, chunk, score))
+            write_json(folder / DESCRIPTION, description)
+            show_progress(bar, description["num_records"])
+
+
+def _have_written(folder, description, writer, chunks, share_out):
+    """Has the shards written by others, and takes them in order."""
+    os.makedirs(writer.parts, exist_ok=True)
+    write_json(folder / DESCRIPTION, description)  # what resumes must be made from it
+    shards, missing = [], []
+    for number, start, chunk in chunks:
+        shards.append((number, start, len(chunk)))
+        if writer.finished(*shards[-1]) is None:
+            writer.give(number, start, chunk)
+            missing.append(number)
+    if missing:
+        share_out(writer, missing)
+    for shard in shards:
+        described = writer.finished(*shard)
+        if described is None:
+            raise RuntimeError(
+                f"The workers have ended, and {shard_name(shard[0])} is not in "
+                f"{folder}. They must see that folder under the same path. Repeat the "
+                "command: it resumes."
+            )
+        _add(description, described)
+
+
+def _add(description, described):
+    shard = {name: described[name] for name in ("name", "records", "sha256")}
+    description["shards"].append(shard)
+    description["num_records"] += described["records"]
+    description["num_labels"] += described["labels"]
+    description["measured"]["seconds"] += described["seconds"]
+
+
+def _finish(folder, description):
+    shutil.rmtree(folder / PARTS, ignore_errors=True)
+    if not description["num_records"]:
+        (folder / DESCRIPTION).unlink(missing_ok=True)
+        raise ValueError(f"There is no text to make {folder} from.")
+    seconds = description["measured"]["seconds"]
+    rate = description["num_records"] / max(seconds, 1e-9)
+    description["measured"]["texts_per_second"] = round(rate, 1)
+    description["finished"] = True
+    write_json(folder / DESCRIPTION, description)
+
+
+def progress_bar(num_records):
+    """A bar of texts that the teacher has scored."""
+    return tqdm(
+        desc="Teacher", initial=num_records, unit=" texts", disable=None, mininterval=1
+    )
+
+
+def show_progress(bar, num_records):
+    """Moves a bar to a number of texts; of a log, writes a line."""
+    if bar.disable:
+        print(f"Teacher: {num_records:,} texts.", flush=True)
+    else:
+        bar.update(num_records - bar.n)
 
 
 def _begun(folder, fields, num_logits, made_from):
@@ -295,59 +364,3 @@ def _begun(folder, fields, num_logits, made_from):
             "this one."
         )
     return description
-
-
-def _add_shard(folder, description, chunk, score):
-    """Scores some examples and writes them as the next shard."""
-    start = time.monotonic()
-    if score is None:
-        found = [example[2] for example in chunk]
-    else:
-        texts = (example[0] for example in chunk)
-        found = score([list(column) for column in zip(*texts, strict=True)])
-    logits = np.asarray(found, np.float32)
-    shape = (len(chunk), description["num_logits"])
-    if logits.shape != shape:
-        raise ValueError(
-            f"The teacher must give {shape[1]} logits a text. Received: logits of "
-            f"shape {logits.shape} for {shape[0]} texts."
-        )
-    wrong = np.flatnonzero(~np.isfinite(logits).all(1))
-    if len(wrong):
-        raise ValueError(
-            f"The teacher gives {logits[wrong[0]].tolist()} for the text "
-            f"{chunk[wrong[0]][0][0]!r}: a logit must be finite."
-        )
-    name = f"transfer-{len(description['shards']):05d}.tfrecord"
-    teacher = description["made_from"]["teacher"]
-    with new_file(folder / name) as written:
-        with contextlib.closing(tf.io.TFRecordWriter(str(written))) as writer:
-            for (texts, label, *_), row in zip(chunk, logits, strict=True):
-                key = record_key(teacher, texts)
-                named = zip(description["fields"], texts, strict=True)
-                writer.write(_record(dict(named), key, row, label))
-        sha256 = file_sha256(written)
-    labels = sum(example[1] is not None for example in chunk)
-    description["shards"].append(
-        {"name": name, "records": len(chunk), "sha256": sha256}
-    )
-    description["num_records"] += len(chunk)
-    description["num_labels"] += labels
-    description["measured"]["seconds"] += time.monotonic() - start
-    write_json(folder / DESCRIPTION, description)
-
-
-def _record(texts, key, logits, label):
-    def of_bytes(value):
-        return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
-
-    def of_floats(values):
-        return tf.train.Feature(float_list=tf.train.FloatList(value=values))
-
-    feature = {name: of_bytes(text.encode()) for name, text in texts.items()}
-    feature |= {"key": of_bytes(key), "logits": of_floats(logits)}
-    if label is not None:
-        feature["label"] = of_floats([label])
-    return tf.train.Example(
-        features=tf.train.Features(feature=feature)
-    ).SerializeToString()

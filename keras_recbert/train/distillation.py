@@ -31,6 +31,7 @@ from keras_recbert.train.run_folder import RunKind
 from keras_recbert.train.several_tasks import SeveralTasks
 from keras_recbert.train.task_batches import TaskBatches
 from keras_recbert.train.teacher import HEADS, Teacher
+from keras_recbert.train.teacher_workers import check_workers, sharing
 from keras_recbert.train.training_run import FINE_TUNING, train
 from keras_recbert.train.transfer_batches import TransferBatches
 from keras_recbert.train.validation_split import labels_of
@@ -85,6 +86,8 @@ def distill(config):
                 f"{config.train!r}, which is read as files of {file_task(config)} are."
             )
         check_files(config)
+    if config.teacher is not None:
+        check_workers(config)
     with open_run(config, DISTILLATION) as run:
         return _distill(run)
 
@@ -178,6 +181,7 @@ def _lesson_of_teacher(config, data, folder, teacher, precision):
             "texts": texts.checksum(),
             "augmentation": dataclasses.asdict(config.augmentation()),
         },
+        share_out=sharing(config, teacher, precision),
     )
     logits = {
         split: teacher.logits([list(column) for column in examples.fields.values()])

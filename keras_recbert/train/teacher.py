@@ -14,9 +14,12 @@ from keras_recbert.convert.open_checkpoint import is_preset
 from keras_recbert.convert.preset_files import CARD
 from keras_recbert.core.json_files import file_sha256, read_json
 from keras_recbert.heads import NamedHeads
+from keras_recbert.tasks.compiling import compiling_where_it_pays
 from keras_recbert.tasks.text_batches import pack
 from keras_recbert.train.run_folder import PRESET
 
+# Texts that are tokenized, and sorted by their tokens, at a time.
+TOKENIZED_TOGETHER = 1 << 13
 HEADS = ("classifier", "multilabel_classifier", "regressor")
 
 
@@ -72,8 +75,9 @@ class Teacher:
         Raises:
             ValueError: if there is no such head, or head, fields or classes differ.
         """
-        model = self.model
+        model, name = self.model, None
         if isinstance(model.head, NamedHeads):
+            name = task.name
             if task.name not in model.heads:
                 raise ValueError(
                     f"The teacher at {self.path} has no head for {task.name}. It has: "
@@ -81,7 +85,8 @@ class Teacher:
                 )
             model = model.head_view(task.name)
         _check_task(model, self.path, task)
-        return TaskTeacher(self, model, _places(model.head, self.path, task))
+        places = _places(model.head, self.path, task)
+        return TaskTeacher(self, model, places, name)
 
     def logits(self, columns, model=None):
         """Logits of texts.
@@ -97,17 +102,43 @@ class Teacher:
         sizes = sum(np.array([len(text.encode()) for text in col]) for col in columns)
         order = np.argsort(sizes, kind="stable")
         found = []
-        for start in range(0, len(order), self.batch_size):
-            rows = order[start : start + self.batch_size]
-            parts = tuple(
-                tf.constant([column[row] for row in rows]) for column in columns
-            )
-            found.append(model.predict_on_batch(pack(self._packer, parts)))
-        logits = np.concatenate(found)
+        for start in range(0, len(order), TOKENIZED_TOGETHER):
+            rows = order[start : start + TOKENIZED_TOGETHER]
+            batches = list(self._batches(columns, rows))
+            lengths = [batch["token_ids"].shape[-1] for _, batch in batches]
+            encoder = self.model.encoder
+            with compiling_where_it_pays(encoder, self.batch_size, lengths, False):
+                for places, batch in batches:
+                    found.append((places, model.predict_on_batch(batch)))
+        logits = np.concatenate([logits for _, logits in found])
         logits = logits.reshape(len(order), -1)
         back = np.empty_like(logits)
-        back[order] = logits
+        back[np.concatenate([places for places, _ in found])] = logits
         return back
+
+    def _batches(self, columns, rows):
+        """Yields places of texts and their packed ids, batches of equal lengths.
+
+        A batch is as long as its longest row: what is padding is computed in vain.
+        """
+        starts = range(0, len(rows), self.batch_size)
+        if (
+            len(self.model.input["token_ids"].shape) > 2
+            or self._packer.sequence_length is not None
+        ):
+            for start in starts:  # windows of long texts, or one length for all
+                places = rows[start : start + self.batch_size]
+                yield places, pack(self._packer, _columns_of(columns, places))
+            return
+        packed = self._packer(_columns_of(columns, rows))
+        packed = {name: feature.numpy() for name, feature in packed.items()}
+        lengths = packed["padding_mask"].sum(1)
+        order = np.argsort(lengths, kind="stable")
+        for start in starts:
+            part = order[start : start + self.batch_size]
+            length = lengths[part].max()
+            batch = {name: feature[part, :length] for name, feature in packed.items()}
+            yield rows[part], batch
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -118,11 +149,13 @@ class TaskTeacher:
         teacher: `Teacher`.
         model: the model, or the view of the head of the task.
         places: list of int, the teacher's logit of each of the student's.
+        head_name: str. Which of several heads answers; None of one.
     """
 
     teacher: Teacher
     model: Any
     places: list
+    head_name: str | None = None
 
     def logits(self, columns):
         """As `Teacher.logits`, in the order of the student's classes."""
@@ -158,6 +191,10 @@ def _places(head, path, task):
             f"{', '.join(own)}; {task.name} has {', '.join(wanted)}."
         )
     return [own.index(name) for name in wanted]
+
+
+def _columns_of(columns, places):
+    return tuple(tf.constant([column[place] for place in places]) for column in columns)
 
 
 def _find(path):

@@ -36,6 +36,8 @@ def refused(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "weights").mkdir()
     (tmp_path / "weights" / "config.json").write_text("{}")
+    (tmp_path / "teacher" / "preset").mkdir(parents=True)
+    (tmp_path / "teacher" / "preset" / "card.json").write_text("{}")
     (tmp_path / "texts.txt").write_text("a text\n")
     (tmp_path / "empty.txt").write_text("\n \n")
     before = sorted(tmp_path.rglob("*"))
@@ -55,6 +57,7 @@ def refused(tmp_path, monkeypatch, capsys):
 
 
 TASKS = ("tasks", "--weights", "weights", "--questions")
+TEACHER = ("teacher", "--task", "sst2", "--data-dir", ".", "--teacher")
 SERVING = ("serving", "--weights", "weights", "--texts", "texts.txt")
 
 
@@ -77,6 +80,13 @@ SERVING = ("serving", "--weights", "weights", "--texts", "texts.txt")
         (["tasks"], "tasks needs --weights FOLDER and --questions FILE: a BERT of"),
         ([*TASKS, "none.json"], "--questions must be a file of SQuAD's JSON: none.js"),
         ([*TASKS, "texts.txt"], "texts.txt"),
+        (
+            ["teacher"],
+            "teacher needs --teacher FOLDER, --task NAME and --data-dir FOLD",
+        ),
+        ([*TEACHER, "weights"], "There is no card.json in weights"),
+        ([*TEACHER[:2], "sst3", *TEACHER[3:], "teacher"], "Did you mean 'sst2'"),
+        ([*TEACHER, "teacher"], "train.tsv not found"),
         ([*SERVING, "--model", "bert_tinny"], "Did you mean 'bert_tiny'"),
         (["bert_model", "--torch-python", "none"], "There is none at 'none'"),
     ],

@@ -2,6 +2,7 @@ import csv
 import itertools
 import re
 
+import numpy as np
 import pytest
 from matplotlib.image import imread
 
@@ -24,6 +25,7 @@ from keras_recbert.benchmark.report import (
     COLUMNS,
     describe_device,
     describe_trial,
+    rows,
     save_csv,
     save_text,
 )
@@ -87,6 +89,17 @@ def test_goal_holds_only_where_it_was_set(results):
     ((trial, measured),) = results
     elsewhere = Trial(trial.comparison, Shape(1, 5), "float32", "train")
     assert "goal" not in describe_trial(elsewhere, measured)
+
+
+def test_table_shows_how_far_logits_are_apart(results):
+    ((trial, (a, b, _)),) = results
+    a.logits, b.logits = np.array([[0.5, -1.0]]), np.array([[0.5, -1.25]])
+    text = describe_trial(trial, [a, b])
+    assert text.endswith("; logits differ by 0.25 at most")
+    assert [row["largest_difference_of_logits"] for row in rows([(trial, [a, b])])] == [
+        "",
+        "0.25",
+    ]
 
 
 # The files -----------------------------------------------------------------------

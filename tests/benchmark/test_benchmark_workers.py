@@ -3,7 +3,9 @@ import os
 import sys
 import time
 
+import numpy as np
 import pytest
+from toy_texts import reviews, tiny_model
 
 from keras_recbert import count_parameters
 from keras_recbert.benchmark.comparisons import sizes_of
@@ -203,3 +205,32 @@ def test_bert_is_the_same_size_on_torch_without_anything_of_ours(tmp_path, monke
     assert (
         facts["parameters"] == count_parameters("bert_tiny", vocabulary_size=50) + head
     )
+
+
+@pytest.mark.slow  # three processes that load TensorFlow or Torch
+def test_teacher_gives_the_logits_of_torch(tmp_path, monkeypatch):
+    """In both orders of the batches, of texts of several lengths."""
+    pytest.importorskip("transformers")
+    preset = tmp_path / "preset"
+    model = tiny_model(pooling="first", label_names=["bad", "good"])
+    model.save_preset(preset)
+    model.save_huggingface(tmp_path / "weights")
+    texts = reviews(17)[0]
+    job = {
+        "kind": "teacher",
+        "teacher": str(preset),
+        "weights": str(tmp_path / "weights"),
+        "columns": {"text": texts},
+        "batch_size": 4,
+        "threads": 1,
+        "precision": "float32",
+    }
+    ours, in_order, by_length = facts_of(
+        ("recbert_worker.py", job),
+        ("torch_teacher_worker.py", {**job, "sorted": False}),
+        ("torch_teacher_worker.py", {**job, "sorted": True}),
+    )
+    expected = model.predict(texts, verbose=0)
+    for facts in (ours, in_order, by_length):
+        np.testing.assert_allclose(facts["logits"], expected, atol=1e-5)
+        assert facts["items"] == 17

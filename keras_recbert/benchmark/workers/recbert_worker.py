@@ -28,6 +28,11 @@ def prepare(job):
         return layer_step(keras, layer, job)
     if job["kind"] == "export":
         return export(job)
+    if job["kind"] == "export_huggingface":
+        keras_recbert.load(job["teacher"]).save_huggingface(job["to"])
+        return (lambda: None), {}
+    if job["kind"] == "teacher":
+        return teacher_step(job)
     model = keras_recbert.build(
         job["name"],
         task="classifier",
@@ -53,6 +58,25 @@ def export(job):
     )
     model.export_savedmodel(job["savedmodel"])
     return (lambda: None), {}
+
+
+def teacher_step(job):
+    """Texts to logits, as `recbert distill` makes a transfer set."""
+    import tensorflow as tf
+
+    from keras_recbert.train.precision import Precision
+    from keras_recbert.train.teacher import Teacher
+
+    tf.config.threading.set_intra_op_parallelism_threads(job["threads"])
+    precision = Precision(job["precision"], "asked for")
+    teacher = Teacher(job["teacher"], precision, job["batch_size"])
+    columns = list(job["columns"].values())
+
+    def step():
+        return teacher.logits(columns)
+
+    facts = {"parameters": teacher.model.count_params(), "items": len(columns[0])}
+    return step, {**facts, "logits": step().tolist()}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A process that works for `recbert prepare`; Beam starts it."""
+"""A process that works for a pipeline of this package; Beam starts it."""
 
 import logging
 import sys
