@@ -82,7 +82,7 @@ def test_a_student_learns_its_teacher(options, folder, tmp_path, capsys):
     made = results["transfer_set"]
     assert made["labels"] == 96
     assert 98 < made["records"] <= 98 * 3
-    assert f"Transfer set: {made['records']:,} texts, 96 with a label" in out
+    assert f"of train: {made['records']:,} texts, 96 with a label" in out
     # Logits are those of the teacher, of the very texts, masked words too.
     transfer = open_transfer_set(tmp_path / "run/transfer_set")
     texts, logits, labels = zip(*transfer.records(), strict=True)
