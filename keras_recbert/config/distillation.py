@@ -137,8 +137,15 @@ class DistillationConfig(FineTuningConfig):
             "data_dir",
             "train",
         )
-        names += ("validation", "validation_fraction", "split_seed", "unlabelled")
-        names += ("text_column", "label_column", "encoding", "limit")
+        names += ("validation", "validation_fraction", "tuning_fraction")
+        names += (
+            "split_seed",
+            "unlabelled",
+            "text_column",
+            "label_column",
+            "encoding",
+            "limit",
+        )
         made_from = {name: getattr(self, name) for name in names}
         made_from["augmentation"] = dataclasses.asdict(self.augmentation())
         if self.train is not None and self.validation is None:
