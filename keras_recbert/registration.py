@@ -13,7 +13,7 @@ PACKAGE = "keras_recbert"
 # Every class that is decorated with `register_keras_serializable`, by file.
 CLASSES = {
     "heads.regression": ("RowSquaredError", "MeanRowSquaredError"),
-    "heads.token_classification": ("WordAccuracy",),
+    "heads.word_accuracy": ("WordAccuracy",),
     "heads.token_loss": ("TokenLoss",),
     "layers.add_norm": ("AddNorm",),
     "layers.bert_embeddings": ("BertEmbeddings",),

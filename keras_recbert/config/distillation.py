@@ -152,11 +152,12 @@ class DistillationConfig(FineTuningConfig):
             "data_dir",
             "train",
         )
-        names += ("validation", "validation_fraction", "split_seed", "unlabelled")
-        names += ("text_column", "label_column", "encoding", "limit")
+        names += ("validation", "validation_fraction", "tuning_fraction", "split_seed")
+        names += ("unlabelled", "text_column", "label_column", "encoding", "limit")
         made_from = {name: getattr(self, name) for name in names}
         made_from["augmentation"] = dataclasses.asdict(self.augmentation())
-        if self.train is not None and self.validation is None:
+        is_split = self.train is not None or self.validation_fraction is not None
+        if is_split and self.validation is None:
             made_from["seed"] = self.seed_of_splits()
         text = json.dumps(made_from, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -45,10 +45,14 @@ class FineTuningConfig(RunConfig):
             multilabel_classifier; by default |, ; or a comma, the first that is there.
         encoding: Encoding of the tables; by default UTF-8, or Windows-1252 for a file
             that is not UTF-8.
-        validation_fraction: Part of the training examples to validate on; the same text
-            is never on both sides. Of a table of your own, where there is no validation
-            table; by default 0.1. Of a data set, in place of its validation set, which
-            is then read by no score: to choose options by.
+        validation_fraction: Part of the labelled examples to validate on; the same text
+            is never on both sides. Of a table of your own without a validation table,
+            and of a data set with one labelled file, it is part of that; by default
+            0.1. Of a data set with a validation file, it is part of train, and no score
+            reads that file.
+        tuning_fraction: Of a data set: part of the training examples to score on, in
+            place of the validation set, which no score then reads: to choose options
+            by.
         split_seed: Seed of these splits; by default seed.
         output_dir: Folder for everything the run writes; by default
             runs/TASK-MODEL-seedSEED, of a table runs/FILE-MODEL-seedSEED.
@@ -137,6 +141,7 @@ class FineTuningConfig(RunConfig):
     label_separator: str | None = None
     encoding: str | None = None
     validation_fraction: float | None = None
+    tuning_fraction: float | None = None
     split_seed: int | None = None
     output_dir: str | None = None
     weights: str | None = None

@@ -29,6 +29,7 @@ NOT_IN_A_GRID = {
         ("data_dir", "tfds", "train", "validation", "test", "validation_fraction"),
         "one table for each set of examples",
     ),
+    "tuning_fraction": "the table (--tuning-fraction)",
     **dict.fromkeys(
         ("output_dir", "export", "overwrite", "split_seed", "keep_epoch"), "the recipe"
     ),

@@ -47,15 +47,21 @@ def check_own_data(config):
     Raises:
         ValueError: if they do not go together; says what to change.
     """
-    fraction = config.validation_fraction
-    if fraction is not None and not 0 < fraction < 1:
-        raise ValueError(
-            "`validation_fraction` must be above 0 and below 1. Received: "
-            f"validation_fraction={fraction!r}."
-        )
+    for name in ("validation_fraction", "tuning_fraction"):
+        fraction = getattr(config, name)
+        if fraction is not None and not 0 < fraction < 1:
+            raise ValueError(
+                f"`{name}` must be above 0 and below 1. Received: {name}={fraction!r}."
+            )
     if config.train is None:
         _check_without_table(config)
         return
+    if config.tuning_fraction is not None:
+        raise ValueError(
+            "`tuning_fraction` is of a data set. Received: tuning_fraction="
+            f"{config.tuning_fraction}, train={config.train!r}. Of a table of your own "
+            "leave validation out and name validation_fraction (--validation-fraction)."
+        )
     for name in ("data_dir", "tfds"):
         if getattr(config, name):
             raise ValueError(
@@ -83,6 +89,7 @@ def check_own_data(config):
             f"label_separator={config.label_separator!r}, task={config.task!r}."
         )
     _check_columns(config)
+    fraction = config.validation_fraction
     if fraction is not None and config.validation is not None:
         raise ValueError(
             "There is one set to validate on. Received: both validation="

@@ -14,6 +14,7 @@ from keras_recbert.data.task_labels import check_examples
 from keras_recbert.data.task_spec import TaskSpec, get_task, list_tasks
 
 SHOWN = 20  # names of files in a message
+VALIDATION_FRACTION = 0.1  # of the one labelled file
 
 
 class MissingSplitError(FileNotFoundError):
@@ -87,7 +88,7 @@ def load_splits(
     task: str | TaskSpec,
     data_dir: str | os.PathLike,
     seed: int = 0,
-    validation_fraction: float = 0.1,
+    validation_fraction: float | None = None,
 ) -> tuple[Examples, dict[str, Examples], list[str]]:
     """Reads what a folder holds and makes a train and a validation split of it.
 
@@ -101,7 +102,9 @@ def load_splits(
         task: a task or its name.
         data_dir: the task's own folder, or the one above it.
         seed: decides which groups are held out.
-        validation_fraction: share of the rows to hold out where a split is missing.
+        validation_fraction: share of the rows of the one labelled file to hold out;
+            None for 0.1. Where both splits are there and it is given, the share of
+            train to hold out, in place of the validation split.
 
     Returns:
         `(train, validation, notes)`: the training examples; the validation examples by
@@ -132,12 +135,19 @@ def load_splits(
     }
     absent = [task.files[split] for split in wanted if split not in found]
     if "train" in found and validation:
+        if validation_fraction is not None:
+            train, held, note = hold_out_of_train(
+                task, found["train"][1], validation_fraction, seed
+            )
+            return train, {"validation": held}, [*notes, note]
         if absent:
             notes.append(
                 f"{_title(task)}: no {', '.join(absent)}; "
                 f"scored on {', '.join(validation)} alone."
             )
         return found["train"][1], validation, notes
+    if validation_fraction is None:
+        validation_fraction = VALIDATION_FRACTION
     train, validation, note = _hold_out(task, found, seed, validation_fraction)
     what = f"no {', '.join(absent)}; " if absent else ""
     return train, validation, [*notes, f"{_title(task)}: {what}{note}"]
@@ -238,7 +248,10 @@ def load_tests(
 
 
 def load_tfds(
-    task: str | TaskSpec, data_dir: str | os.PathLike | None = None
+    task: str | TaskSpec,
+    data_dir: str | os.PathLike | None = None,
+    seed: int = 0,
+    validation_fraction: float | None = None,
 ) -> tuple[Examples, dict[str, Examples], list[str]]:
     """Loads train and validation from TensorFlow Datasets, which may download them.
 
@@ -246,6 +259,7 @@ def load_tfds(
         task: a task or its name.
         data_dir: where TensorFlow Datasets keeps its files; None for its
             default.
+        seed, validation_fraction: as for `load_splits`; there are both splits.
 
     Returns:
         `(train, validation, notes)` as `load_splits` does.
@@ -292,7 +306,11 @@ def load_tfds(
             )
         where = f"{source.name} {info.version} of TensorFlow Datasets"
         loaded[split] = check_examples(task, where, split, examples)
-    return loaded.pop("train"), loaded, []
+    train = loaded.pop("train")
+    if validation_fraction is None:
+        return train, loaded, []
+    train, held, note = hold_out_of_train(task, train, validation_fraction, seed)
+    return train, {"validation": held}, [note]
 
 
 def _read_as_file(task, split, rows):

@@ -2,6 +2,9 @@
 
 import tensorflow as tf
 
+from keras_recbert.heads.token_loss import IGNORED
+
+TRAINING_WINDOWS = ("all", "most_context")
 _NONE = -1e9  # of what is no answer; finite, so that sums and softmax stay numbers
 # Candidates looked at for each answer that is wanted: some have the same text.
 _SPARE = 3
@@ -88,7 +91,7 @@ def no_answer_scores(logits, rows, batch_size):
     return tf.math.unsorted_segment_min(first, rows["example"], batch_size)
 
 
-def span_targets(rows, targets):
+def span_targets(rows, targets, windows="all"):
     """Where in each row the answer of its example begins and ends.
 
     Rows that do not hold all of it are to answer `[CLS]`, position 0, for both, as
@@ -98,9 +101,12 @@ def span_targets(rows, targets):
         rows: dict of features as `QuestionPreprocessor` gives them.
         targets: int `(batch_size, 2)`. First byte of the answer in the context and the
             one after its last; -1 where there is none.
+        windows: `"all"` rows with all of it are to find it; or `"most_context"`, the
+            one where it has most context, see `_most_context_rows`.
 
     Returns:
-        int32 `(num_rows, 2)`, positions in the row.
+        int32 `(num_rows, 2)`, positions in the row; -1 on rows that have all of it and
+        are not to find it.
     """
     span = tf.gather(tf.cast(targets, tf.int32), rows["example"])
     first, last = span[:, :1], span[:, 1:]
@@ -112,7 +118,37 @@ def span_targets(rows, targets):
     is_whole = (number > 0) & (number == tf.gather(all_of_it, rows["example"]))
     start = tf.argmax(holds, axis=1, output_type=tf.int32)
     positions = tf.stack([start, start + number - 1], axis=1)
-    return tf.where(is_whole[:, tf.newaxis], positions, 0)
+    found = tf.where(is_whole[:, tf.newaxis], positions, 0)
+    if windows == "all":
+        return found
+    is_other = is_whole & ~_most_context_rows(rows, is_whole, positions)
+    return tf.where(is_other[:, tf.newaxis], IGNORED, found)
+
+
+def _most_context_rows(rows, is_whole, positions):
+    """The row of each example where its answer has most context; the first of equal.
+
+    As `_check_is_max_context` of BERT's code has it for a word piece, of a span: the
+    fewer of the word pieces before and behind it, and 0.01 for each of the window.
+
+    Args:
+        rows: as for `span_targets`.
+        is_whole: bool `(num_rows,)`. Rows to choose among.
+        positions: int32 `(num_rows, 2)`. First and last position of the answer.
+
+    Returns:
+        bool `(num_rows,)`.
+    """
+    example = rows["example"]
+    is_context = tf.cast(rows["begins"] >= 0, tf.int32)
+    length = tf.reduce_sum(is_context, axis=1)
+    first = tf.argmax(is_context, axis=1, output_type=tf.int32)
+    before, behind = positions[:, 0] - first, first + length - 1 - positions[:, 1]
+    score = tf.where(is_whole, 100 * tf.minimum(before, behind) + length, -1)
+    best = tf.gather(tf.math.segment_max(score, example), example)
+    number = tf.range(tf.size(score))
+    place = tf.where(is_whole & (score == best), number, tf.size(score))
+    return number == tf.gather(tf.math.segment_min(place, example), example)
 
 
 def _spans_of_windows(logits, rows, num_best, max_length):

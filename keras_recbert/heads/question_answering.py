@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from keras_recbert.core.checks import check_positive
 from keras_recbert.heads.answer_spans import (
+    TRAINING_WINDOWS,
     best_spans,
     no_answer_scores,
     span_targets,
@@ -13,6 +14,7 @@ from keras_recbert.heads.answer_spans import (
 from keras_recbert.heads.blstm_decoder import check_decoder, decode
 from keras_recbert.heads.head import Head, register_head
 from keras_recbert.heads.token_loss import TokenLoss
+from keras_recbert.heads.word_accuracy import WordAccuracy
 from keras_recbert.metrics.squad import best_threshold, squad_scores
 
 
@@ -30,9 +32,17 @@ class QuestionAnsweringHead(Head):
         max_answer_length: int. Most word pieces of an answer.
         num_best: int. Answers that a served model gives of each example, the best
             first.
+        training_windows: which windows of a long context learn the answer. `"all"`
+            that hold it, as BERT's code; or `"most_context"`, that one where the answer
+            has most context on its poorer side, which is how BERT's code chooses the
+            window that may answer with a word piece. The others that hold it are left
+            out of loss and accuracy, those of validation too: to learn that they have
+            no answer would contradict what they show. Windows without all of it learn
+            no answer, `[CLS]`, in both.
 
     Raises:
-        ValueError: for an unknown decoder, or a number that is not positive.
+        ValueError: for an unknown decoder or choice of windows, or a number that is
+            not positive.
     """
 
     task = "question_answering"
@@ -50,8 +60,15 @@ class QuestionAnsweringHead(Head):
         no_answer_threshold=0.0,
         max_answer_length=30,
         num_best=20,
+        training_windows="all",
     ):
         check_decoder(decoder)
+        if training_windows not in TRAINING_WINDOWS:
+            raise ValueError(
+                "`training_windows` must be one of "
+                f"{', '.join(map(repr, TRAINING_WINDOWS))}. Received: "
+                f"training_windows={training_windows!r}."
+            )
         check_positive(max_answer_length=max_answer_length, num_best=num_best)
         super().__init__(2)
         self.decoder = decoder
@@ -59,6 +76,7 @@ class QuestionAnsweringHead(Head):
         self.no_answer_threshold = float(no_answer_threshold)
         self.max_answer_length = max_answer_length
         self.num_best = num_best
+        self.training_windows = training_windows
 
     def connect(self, outputs, dropout=None):
         """Logits `(num_rows, 2, sequence_length)`, -1e9 on padding."""
@@ -77,7 +95,7 @@ class QuestionAnsweringHead(Head):
         return TokenLoss()  # the mean of start and end
 
     def metrics(self):
-        return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+        return [WordAccuracy(name="accuracy")]
 
     def read_labels(self, fields, labels, own_loss=False):
         """The bytes of the answers, from answers in the forms that users have.
@@ -160,7 +178,7 @@ class QuestionAnsweringHead(Head):
         )
 
     def row_targets(self, rows, targets):
-        return span_targets(rows, targets)
+        return span_targets(rows, targets, self.training_windows)
 
     def answer(self, logits):
         return {"start_logits": logits[:, 0], "end_logits": logits[:, 1]}

@@ -1,9 +1,7 @@
 """A tag for each word: named entities, parts of speech."""
 
-import keras
 import numpy as np
 import tensorflow as tf
-from keras import ops
 
 from keras_recbert.core.checks import check_positive
 from keras_recbert.core.names import nearest
@@ -11,6 +9,7 @@ from keras_recbert.heads.blstm_decoder import check_decoder, decode
 from keras_recbert.heads.entity_spans import entity_spans
 from keras_recbert.heads.head import Head, register_head
 from keras_recbert.heads.token_loss import IGNORED, TokenLoss
+from keras_recbert.heads.word_accuracy import WordAccuracy
 from keras_recbert.metrics.tagging import (
     ENTITY_METRICS,
     METRICS,
@@ -19,23 +18,6 @@ from keras_recbert.metrics.tagging import (
 )
 
 SHOWN = 20  # tags in a message
-
-
-@keras.saving.register_keras_serializable("keras_recbert")
-class WordAccuracy(keras.metrics.SparseCategoricalAccuracy):
-    """Accuracy of logits over the tokens whose target is not -1.
-
-    Call arguments:
-        y_true: int `(num_rows, sequence_length)`.
-        y_pred: float `(num_rows, sequence_length, num_tags)`.
-        sample_weight: optional float `(num_rows,)`.
-    """
-
-    def update_state(self, y_true, y_pred, sample_weight=None):
-        counts = ops.cast(ops.not_equal(y_true, IGNORED), "float32")
-        if sample_weight is not None:
-            counts *= ops.cast(sample_weight, "float32")[:, None]
-        return super().update_state(y_true, y_pred, counts)
 
 
 @register_head

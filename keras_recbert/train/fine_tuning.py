@@ -218,23 +218,22 @@ def _check_words(config):
 
 def _load(config, task):
     """Training examples, validation examples and notes of a registered task."""
-    seed = config.seed_of_splits()
+    seed, fraction = config.seed_of_splits(), config.validation_fraction
     if config.tfds:
-        train_examples, validation_examples, notes = load_tfds(task)
+        loaded = load_tfds(task, seed=seed, validation_fraction=fraction)
     elif config.data_dir is not None:
-        train_examples, validation_examples, notes = load_splits(
-            task, config.data_dir, seed=seed
-        )
+        loaded = load_splits(task, config.data_dir, seed, fraction)
     else:
         raise ValueError(
             "Say where the examples are: data_dir (--data-dir DIR), the folder with "
             f"the files of {task.name}; tfds (--tfds) to download them; or train "
             "(--train FILE), a table of your own."
         )
-    if config.validation_fraction is None:
-        return train_examples, validation_examples, notes
+    if config.tuning_fraction is None:
+        return loaded
+    train_examples, _, notes = loaded
     train_examples, held_out, note = hold_out_of_train(
-        task, train_examples, config.validation_fraction, seed
+        task, train_examples, config.tuning_fraction, seed
     )
     return train_examples, {"validation": held_out}, [*notes, note]
 

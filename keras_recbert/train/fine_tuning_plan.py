@@ -60,11 +60,14 @@ class Row:
             stage: `TUNING` or `FINAL`.
             fraction: share of the training examples to hold out for `TUNING`.
         """
-        changes = {"keep_epoch": "last", "validation_fraction": fraction}
+        changes = {"keep_epoch": "last"}
         if self.config.split_seed is None:
             changes["split_seed"] = SPLIT_SEED
-        if stage == TUNING and self.config.train is not None:
+        if self.config.train is None:
+            changes["tuning_fraction"] = fraction
+        elif stage == TUNING:
             changes |= {"validation": None, "test": None}
+            changes["validation_fraction"] = fraction
         config = dataclasses.replace(self.config, **changes)
         return dataclasses.replace(self, config=config, stage=stage)
 

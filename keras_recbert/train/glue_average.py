@@ -24,8 +24,8 @@ HEADER = ("encoder", "task", "runs", "learning rate", "seed", "main score of all
 def read_runs(paths):
     """Results of finished runs on tasks of GLUE.
 
-    Runs that were scored on a part of train (`validation_fraction`), to choose options
-    by, are left out.
+    Runs that were scored on a part of train (`validation_fraction`,
+    `tuning_fraction`) are left out.
 
     Args:
         paths: files `results.json`, or folders; of a folder of `recbert table` the
@@ -68,7 +68,8 @@ def _files(folder):
 def _is_scored(results):
     if results.get("task") not in TASKS:
         return False
-    return results["config"].get("validation_fraction") is None
+    fractions = ("validation_fraction", "tuning_fraction")
+    return all(results["config"].get(name) is None for name in fractions)
 
 
 def _check_version(file, results):

@@ -22,6 +22,11 @@ from keras_recbert.config import FineTuningConfig
         ({"test": "a.csv"}, "`test` needs a table"),
         ({"encoding": "utf-8"}, "`encoding` needs a table"),
         ({"validation_fraction": 0.0}, "must be above 0 and below 1"),
+        ({"tuning_fraction": 1.0}, "`tuning_fraction` must be above 0 and below 1"),
+        (
+            {"train": "a.csv", "tuning_fraction": 0.2},
+            "of a data set. Received: tuning_fraction=0.2, train='a.csv'",
+        ),
         ({"task": "classifier"}, "`task` needs a table"),
         (
             {"train": "a.csv", "validation": "b.csv", "validation_fraction": 0.2},

@@ -86,6 +86,12 @@ def test_load_splits_holds_out_of_a_lone_validation_file(write, tmp_path):
     assert "QNLI: no train.tsv; dev.tsv was split by " in notes[0]
     assert "question, 36 rows to train and 4 for validation (seed 1)" in notes[0]
     assert "scores are not comparable with published ones" in notes[0]
+    # In halves; and what is not the fraction of anything is refused.
+    train, validation, _ = load_splits("qnli", tmp_path, 1, validation_fraction=0.5)
+    assert (len(train), len(validation["validation"])) == (20, 20)
+    assert not set(train.fields["text"]) & set(validation["validation"].fields["text"])
+    with pytest.raises(ValueError, match="must lie between 0 and 1.*fraction=0"):
+        load_splits("qnli", tmp_path, validation_fraction=0.0)
 
 
 def test_load_splits_takes_a_similar_name_but_says_so(write, tmp_path):
@@ -125,6 +131,9 @@ def test_a_part_of_train_is_held_out_by_groups(write, tmp_path):
     again = hold_out_of_train("rte", train, 0.2, seed=5)[1]
     other = hold_out_of_train("rte", train, 0.2, seed=6)[1]
     assert again.fields == held_out.fields != other.fields
+    by_fraction = load_splits("rte", tmp_path, 5, validation_fraction=0.2)
+    assert by_fraction[0].fields == rest.fields and by_fraction[2] == [note]
+    assert by_fraction[1]["validation"].fields == held_out.fields
     assert note == (
         "RTE: scored on 20% of train, held out by groups of rows that share a text: 24 "
         "rows to train and 6 to score (seed 5). The validation set was not scored."

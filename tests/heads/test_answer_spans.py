@@ -93,11 +93,31 @@ def test_the_score_of_no_answer_is_the_least_of_the_windows(rows, logits):
         assert found[example] == pytest.approx(mine.min())
 
 
-def test_answers_are_found_in_every_window_that_holds_them(rows):
+def most_context_of_a_loop(windows):
+    """`_check_is_max_context` of BERT's code, of spans in place of word pieces.
+
+    Args:
+        windows: dict of row to the first and last position of the context, and of the
+            answer in it.
+
+    Returns:
+        The row where the answer has most context; None without rows.
+    """
+    best_score, best = None, None
+    for row, (first, last, start, stop) in windows.items():
+        score = min(start - first, last - stop) + 0.01 * (last - first + 1)
+        if best_score is None or score > best_score:
+            best_score, best = score, row
+    return best
+
+
+@pytest.mark.parametrize("windows", ["all", "most_context"])
+def test_answers_are_found_in_the_windows_that_hold_them(rows, windows):
     """Against a loop over the tokens: `convert_examples_to_features` of BERT's code."""
     features = {name: value.numpy() for name, value in rows.items()}
     _, begins, ends = TOKENIZER.tokenize_with_offsets(CONTEXTS)
     rng = np.random.default_rng(1)
+    left_out = 0
     for _ in range(30):
         spans = []
         for first, last in zip(begins.to_list(), ends.to_list(), strict=True):
@@ -107,15 +127,24 @@ def test_answers_are_found_in_every_window_that_holds_them(rows):
             start = rng.integers(len(first))
             end = rng.integers(start, min(start + 6, len(first)))
             spans.append((first[start], last[end]))
-        found = span_targets(rows, tf.constant(spans)).numpy()
+        found = span_targets(rows, tf.constant(spans), windows).numpy()
+        expected = np.zeros_like(found)
+        holding = [{} for _ in spans]
         for row, example in enumerate(features["example"]):
             places = np.flatnonzero(features["begins"][row] >= 0)
             starts = [
                 p for p in places if features["begins"][row, p] == spans[example][0]
             ]
             stops = [p for p in places if features["ends"][row, p] == spans[example][1]]
-            expected = [starts[0], stops[0]] if starts and stops else [0, 0]
-            assert found[row].tolist() == expected
+            if starts and stops:
+                expected[row] = starts[0], stops[0]
+                holding[example][row] = (places[0], places[-1], *expected[row])
+        for own in holding if windows == "most_context" else ():
+            others = own.keys() - {most_context_of_a_loop(own)}
+            expected[list(others)] = -1
+            left_out += len(others)
+        assert found.tolist() == expected.tolist()
+    assert (left_out > 20) == (windows == "most_context")
 
 
 def test_an_answer_inside_words_takes_the_whole_pieces():

@@ -120,6 +120,26 @@ def test_windows_are_joined(eager_steps):
     model.fit(tf.data.Dataset.from_tensor_slices((x, targets)).batch(4), verbose=0)
 
 
+def test_an_answer_is_learned_where_it_has_most_context(eager_steps):
+    x, y = quiz(5)
+    model = model_of(max_sequence_length=14, training_windows="most_context")
+    model.fit(x, y, epochs=1, batch_size=8, verbose=0)
+    assert model.head.get_config()["training_windows"] == "most_context"
+    packed = model.preprocessor((x["question"], x["context"]))
+    targets = model.head.row_targets(packed, model.head.read_labels(x, y)).numpy()
+    counts = targets[:, 0] >= 0
+    assert 0 < (targets[:, 0] > 0).sum() <= len(y) and not counts.all()
+    logits = model({name: packed[name] for name in model.input}).numpy()
+    losses = keras.ops.sparse_categorical_crossentropy(
+        np.maximum(targets, 0), logits, from_logits=True
+    ).numpy()
+    loss, accuracy = model.evaluate(x, y, verbose=0)
+    # A row that does not count has the loss 0, and the accuracy is of the others.
+    assert loss == pytest.approx((losses.mean(1) * counts).mean(), abs=1e-5)
+    right = logits.argmax(-1) == targets
+    assert accuracy == pytest.approx(right[counts].mean(), abs=1e-6)
+
+
 def test_forms_of_answers():
     model = model_of()
     x = {"question": ["film", "film"], "context": ["é film good", "a film bad a"]}
@@ -191,6 +211,7 @@ def test_the_decoder_of_huang():
         ({"decoder": "gru"}, "`decoder` must be one of 'linear', 'blstm'"),
         ({"pooling": "mean"}, "reads every token, so there is no pooling"),
         ({"num_best": 0}, "`num_best` must be a whole number"),
+        ({"training_windows": "best"}, "must be one of 'all', 'most_context'"),
         ({"stride": -1}, "`stride` must be a whole number"),
         ({"truncation": "waterfall"}, "truncation"),
     ],
@@ -227,6 +248,7 @@ def test_the_command(tmp_path, capsys):
     line = f"finetune --task squad1 --data-dir {tmp_path} --model bert_tiny"
     line += f" --output-dir {run} --vocabulary-size 60 --epochs 1"
     line += " --overrides num_layers 1 hidden_dim 18 num_heads 2 num_best 3"
+    line += " training_windows most_context"
     main(line.split())
     results = json.loads((run / "results.json").read_text())
     assert (
@@ -240,6 +262,7 @@ def test_the_command(tmp_path, capsys):
     x, _ = quiz(16, 1)
     model = keras_recbert.load(run / "preset")
     assert model.head.num_best == 3
+    assert model.head.training_windows == "most_context"
     answers = model.predict(x, verbose=0)["answer"]
     for (id, text), answer in zip(predictions.items(), answers, strict=True):
         assert best[id][0]["text"] == text == answer.decode() and len(best[id]) <= 3

@@ -1,5 +1,6 @@
 """Recipes of a student, with a teacher and without, in one table."""
 
+import dataclasses
 import json
 
 import processes
@@ -62,3 +63,10 @@ def test_other_texts_have_a_set_of_their_own(tmp_path):
     rows = plan_fine_tuning_table([distilled], [0], tmp_path / "table", grid=grid)
     keys = [row.config.texts_key() for row in rows]
     assert keys[0] == keys[1] != keys[2] == keys[3]
+    # Each seed holds other texts out, unless their split has a seed of its own.
+    for split_seed, number in ((None, 2), (3, 1)):
+        options = {"validation_fraction": 0.5, "split_seed": split_seed}
+        options |= {"train": None, "validation": None, "task": "boolq"}
+        config = dataclasses.replace(rows[0].config, **options)
+        seeds = [dataclasses.replace(config, seed=seed) for seed in (0, 1)]
+        assert len({one.texts_key() for one in seeds}) == number

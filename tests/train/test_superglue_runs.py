@@ -12,7 +12,7 @@ from keras_recbert.data import get_task
 from keras_recbert.data.superglue import question_ids
 from keras_recbert.data.task_files import read_split
 from keras_recbert.metrics.multirc import f1_over_answers, question_exact_match
-from keras_recbert.train.fine_tuning import fine_tune
+from keras_recbert.train.fine_tuning import fine_tune, load_run_data
 from keras_recbert.train.run_model import build_model
 
 SAMPLES = pathlib.Path(__file__).parents[1] / "data" / "samples"
@@ -91,3 +91,25 @@ def test_a_run_may_truncate_otherwise(multirc):
     assert other.preprocessor.truncation == "only_first"
     preset = json.loads((folder / "preset" / "config.json").read_text())
     assert "waterfall" in json.dumps(preset)
+
+
+def test_the_one_labelled_file_is_split_in_two(tmp_path):
+    """`recbert finetune --task boolq --data-dir DIR --validation-fraction 0.5`."""
+    rows = [
+        {"question": f"is it {n}", "passage": f"No {n // 2}.", "idx": n, "label": True}
+        for n in range(40)
+    ]
+    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+    (tmp_path / "val.jsonl").write_text(lines)
+    options = {"task": "boolq", "data_dir": str(tmp_path), "validation_fraction": 0.5}
+    halves = load_run_data(config(**options))
+    whole = load_run_data(config(**options, split_seed=0, tuning_fraction=0.2))
+    (held_out,) = halves.validation.values()
+    passages = [set(half.fields["passage"]) for half in (halves.train, held_out)]
+    assert len(halves.train) == len(held_out) == 20
+    assert len(set.union(*passages)) == 20 and not set.intersection(*passages)
+    # What options are chosen by is of the first half.
+    (tuned_on,) = whole.validation.values()
+    assert (len(whole.train), len(tuned_on)) == (16, 4)
+    together = set(whole.train.fields["question"] + tuned_on.fields["question"])
+    assert together == set(halves.train.fields["question"])

@@ -98,7 +98,8 @@ def test_options_are_chosen_on_train_and_scored_once(sweep, tmp_path, capsys):
     for one in found.values():
         config = one["config"]
         is_final = one["stage"] == "tuned"
-        assert config["validation_fraction"] == (None if is_final else 0.2)
+        assert config["tuning_fraction"] == (None if is_final else 0.2)
+        assert config["validation_fraction"] is None
         # One part of train for all seeds, and no epoch chosen by its score.
         assert (config["split_seed"], config["keep_epoch"]) == (0, "last")
     assert len(found) - len(final) == 3 * 2 * 2
