@@ -33,16 +33,21 @@ def test_there_are_recipes():
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_recipes_parse_and_build(eager_steps, path):
     config = read_recipe(path, recipe_class(path))
-    task = get_task(config.task)
+    several = isinstance(config.task, list)
+    tasks = list(map(get_task, config.task if several else [config.task]))
+    task, head, arguments = tasks[-1], tasks[-1].head, tasks[-1].head_arguments
+    if several:
+        head = {one.name: {"task": one.head, **one.head_arguments} for one in tasks}
+        arguments = {}
     encoder = encoder_class(keras_recbert.get_card(config.model).encoder)
     sizes = getattr(encoder, "test_sizes", None) or TINY
     model = keras_recbert.build(
         config.model,
-        task=task.head,
+        task=head,
         vocabulary=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"],
         dropout=config.dropout,
         **{} if config.pooling is None else {"pooling": config.pooling},
-        **task.head_arguments,
+        **arguments,
         **{**config.overrides, **sizes},
     )
     lists = ("words", "choices")
