@@ -5,7 +5,6 @@ import hashlib
 import pathlib
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -14,6 +13,7 @@ from keras_recbert.convert.open_checkpoint import is_preset
 from keras_recbert.convert.preset_files import CARD
 from keras_recbert.core.json_files import file_sha256, read_json
 from keras_recbert.heads import NamedHeads
+from keras_recbert.models.precision import in_precision
 from keras_recbert.tasks.text_batches import pack
 from keras_recbert.train.run_folder import PRESET
 
@@ -55,7 +55,7 @@ class Teacher:
             raise ValueError(
                 f"The teacher at {self.path} has no vocabulary, so it takes no texts."
             )
-        self.model = _in_precision(model, precision.policy)
+        self.model = in_precision(model, precision.policy)
         self.batch_size = batch_size
         self._packer = self.model.preprocessor.reading_masks()
 
@@ -180,17 +180,3 @@ def _checksum(path):
     files = read_json(path / CARD)["files"]
     sums = " ".join(f"{name} {files[name]['sha256']}" for name in sorted(files))
     return hashlib.sha256(sums.encode()).hexdigest()
-
-
-def _in_precision(model, policy):
-    """The model, computing in a precision."""
-    if model.encoder.policy.name == policy:
-        return model
-    config = model.get_config()
-    dtype = keras.dtype_policies.serialize(keras.dtype_policies.get(policy))
-    config["encoder"]["config"]["dtype"] = dtype
-    fields = model.fields
-    changed = type(model).from_config(config)
-    changed.set_weights(model.get_weights())
-    changed.fields = fields
-    return changed
