@@ -3,6 +3,7 @@
 import contextlib
 import pathlib
 import re
+import tempfile
 import warnings
 
 import numpy as np
@@ -15,13 +16,13 @@ from keras_recbert.core.json_files import file_sha256, read_json, to_json
 from keras_recbert.models.precision import in_precision
 from keras_recbert.ops.implementation import portable_graphs
 from keras_recbert.serving.answers import Predictor
+from keras_recbert.serving.savedmodel import PACKED, without_temporary_names
 from keras_recbert.text.packers import get_packer
 from keras_recbert.text.vocabulary import load_vocabulary
 from keras_recbert.text.word_tokenizer import get_tokenizer
 
 SUFFIX = ".tflite"
 FORMAT_VERSION = 1
-PACKED = ("token_ids", "segment_ids", "padding_mask")
 # Heads of one row of logits a text.
 HEADS = ("classifier", "multilabel_classifier", "regressor")
 _MISSING_OP = re.compile(r"'tf\.(\w+)' op is neither a custom op nor a flex op")
@@ -209,12 +210,16 @@ def _converted(model, int8):
 
     # Of any length; but of one text, as LiteRT's loops keep states of a fixed shape.
     signature = [tf.TensorSpec([1, None], tf.int32, name) for name in PACKED]
-    with portable_graphs():
+    root = tf.Module()
+    with portable_graphs(), tempfile.TemporaryDirectory(prefix="recbert-") as folder:
         function = tf.function(answer, signature, autograph=False)
         traced = function.get_concrete_function()
-        root = tf.Module()  # Keras's variables are not found in the model itself
-        root.weights, root.answer = list(traced.variables), function
-        converter = tf.lite.TFLiteConverter.from_concrete_functions([traced], root)
+        root.weights = list(traced.variables)  # Keras's are not found in the model
+        # Tracing gradients, which LiteRT has not, would take most of the time.
+        options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+        with without_temporary_names():
+            tf.saved_model.save(root, folder, {"serving_default": traced}, options)
+        converter = tf.lite.TFLiteConverter.from_saved_model(folder)
         converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
         if int8:
             converter.optimizations = [tf.lite.Optimize.DEFAULT]

@@ -167,13 +167,13 @@ def _write(folder, endpoints, model):
         for name, function in traced.items():
             setattr(root, name, function)
         signatures = {"serving_default": next(iter(traced.values())), **traced}
-        with _without_temporary_names():
+        with without_temporary_names():
             tf.saved_model.save(root, str(folder), signatures=signatures)
     return traced
 
 
 @contextlib.contextmanager
-def _without_temporary_names():
+def without_temporary_names():
     """Keeps TensorFlow from logging the folder, which takes another name at the end."""
 
     def is_useful(record):
