@@ -251,9 +251,7 @@ def _answers(run, packed, task, names):
             for name, part in zip(PACKED, row, strict=True)
         }
         found.append(run(**ids))
-    answers = {
-        name: np.concatenate([one[name] for one in found]) for name in found[0]
-    }
+    answers = {name: np.concatenate([one[name] for one in found]) for name in found[0]}
     if task == "classifier":
         labels = np.array(names, dtype=object)
         answers["label"] = labels[answers["scores"].argmax(axis=1)]

@@ -41,7 +41,7 @@ class Teacher:
     """
 
     def __init__(self, path, precision, batch_size=128):
-        self.path = _find(path)
+        self.path = find_model(path, "teacher")
         self.checksum = _checksum(self.path)
         model = keras_recbert.load(self.path)
         tasks = [head.task for head in getattr(model, "heads", {}).values()]
@@ -160,8 +160,16 @@ def _places(head, path, task):
     return [own.index(name) for name in wanted]
 
 
-def _find(path):
-    """The preset or model.keras at a path."""
+def find_model(path, what="model"):
+    """The preset or model.keras at a path.
+
+    Args:
+        path: str or path. Output folder of a run, a preset or a model.keras.
+        what: str. What messages call it.
+
+    Raises:
+        FileNotFoundError: if there is none.
+    """
     path = pathlib.Path(path)
     if is_preset(path) or (path.is_file() and path.suffix == ".keras"):
         return path
@@ -169,7 +177,7 @@ def _find(path):
         return path / PRESET
     there = "There is" if path.exists() else "There is nothing there:"
     raise FileNotFoundError(
-        f"{path} holds no teacher. {there} no preset and no model.keras. Expected the "
+        f"{path} holds no {what}. {there} no preset and no model.keras. Expected the "
         "output folder of `recbert finetune`, a preset or a model.keras."
     )
 

@@ -20,10 +20,10 @@ def serve_answers(load, open_system, fit=None):
         fit: optional function of texts, their labels, and the job, which writes the
             system into the folder of the job.
 
-    Jobs: `{"kind": "fit", "folder": ..., "train": ...}`, where `train` is a JSON file of
-    texts and labels; and `{"kind": "answer", "folder": ..., "texts": [...],
-    "batch_size": ...}`, a step of which answers all texts. With `"ask"` and `"answers"`,
-    a JSON file of texts and one to write, the labels of those are written, too.
+    A job is `{"kind": "fit", "folder": ..., "train": ...}`, where `train` is a JSON
+    file of texts and labels; or `{"kind": "answer", "folder": ..., "texts": [...],
+    "batch_size": ...}`, a step of which answers all texts. With `"ask"`, a JSON file of
+    texts, their labels are written into the file `"answers"`, too.
     """
     opened = functools.cache(open_system)  # once for all sizes of a batch
 

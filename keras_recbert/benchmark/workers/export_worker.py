@@ -22,11 +22,12 @@ def prepare(job):
     import keras_recbert
 
     if "name" in job:
+        words = keras_recbert.load(job["vocabulary_of"]).preprocessor.tokenizer
         model = keras_recbert.build(
             job["name"],
             task="classifier",
             num_classes=2,
-            vocabulary=job["vocabulary"],
+            vocabulary=list(words.vocabulary),
         )
     else:
         model = keras_recbert.load(job["model"])
