@@ -16,7 +16,7 @@ from keras_recbert.core.json_files import file_sha256, read_json, to_json
 from keras_recbert.models.precision import in_precision
 from keras_recbert.ops.implementation import portable_graphs
 from keras_recbert.serving.answers import Predictor
-from keras_recbert.serving.savedmodel import PACKED, without_temporary_names
+from keras_recbert.serving.savedmodel import PACKED, without_notes
 from keras_recbert.text.packers import get_packer
 from keras_recbert.text.vocabulary import load_vocabulary
 from keras_recbert.text.word_tokenizer import get_tokenizer
@@ -217,16 +217,16 @@ def _converted(model, int8):
         root.weights = list(traced.variables)  # Keras's are not found in the model
         # Tracing gradients, which LiteRT has not, would take most of the time.
         options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
-        with without_temporary_names():
+        with without_notes():
             tf.saved_model.save(root, folder, {"serving_default": traced}, options)
-        converter = tf.lite.TFLiteConverter.from_saved_model(folder)
-        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
-        if int8:
-            converter.optimizations = [tf.lite.Optimize.DEFAULT]
-        try:
-            return converter.convert()
-        except ConverterError as error:
-            raise ValueError(_why_not(model, str(error))) from error
+            converter = tf.lite.TFLiteConverter.from_saved_model(folder)
+            converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+            if int8:
+                converter.optimizations = [tf.lite.Optimize.DEFAULT]
+            try:
+                return converter.convert()
+            except ConverterError as error:
+                raise ValueError(_why_not(model, str(error))) from error
 
 
 def _why_not(model, message):

@@ -25,6 +25,11 @@ def serve_answers(load, open_system, fit=None):
     "batch_size": ...}`, a step of which answers all texts. With `"ask"`, a JSON file of
     texts, their labels are written into the file `"answers"`, too.
     """
+    serve(load, preparing(open_system, fit))
+
+
+def preparing(open_system, fit=None):
+    """The function from a job to a step that `serve` needs, see `serve_answers`."""
     opened = functools.cache(open_system)  # once for all sizes of a batch
 
     def prepare(job):
@@ -46,7 +51,7 @@ def serve_answers(load, open_system, fit=None):
         step = functools.partial(_answer_all, answer, batches)
         return step, {"parameters": parameters, "items": len(texts)}
 
-    serve(load, prepare)
+    return prepare
 
 
 def _answer_all(answer, batches):

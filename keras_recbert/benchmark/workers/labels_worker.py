@@ -4,8 +4,6 @@ import sys
 
 from answering import serve_answers
 
-sys.modules["keras_recbert"] = None  # from here on, importing it raises
-
 
 def load():
     import tensorflow  # noqa: F401
@@ -29,4 +27,5 @@ def open_system(folder):
 
 
 if __name__ == "__main__":
+    sys.modules["keras_recbert"] = None  # from here on, importing it raises
     serve_answers(load, open_system)
