@@ -1,4 +1,4 @@
-"""`recbert benchmark frontier`: what it measures, writes, and says of what is missing."""
+"""`recbert benchmark frontier`: what it measures, writes, and says is missing."""
 
 import importlib
 import json
@@ -113,7 +113,7 @@ def test_run_measures_what_is_there_and_names_what_is_not(
     assert bfloat16["bytes"] < float32["bytes"] and int8["bytes"] < litert["bytes"]
     assert float32["accuracy"] == litert["accuracy"]
     assert float32["parameters"] == litert["parameters"] > 0
-    assert rows["TF-IDF, 1-2-grams, logistic regression"]["accuracy"] > 0.9
+    assert rows["TF-IDF, 1-2-grams, logistic regression"]["accuracy"] > 0.8
     timed = [row for row in rows.values() if not row["error"]]
     for row in timed:
         assert set(row["batch_size"]) == {"1", "64"}
