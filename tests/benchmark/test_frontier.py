@@ -7,7 +7,8 @@ import sys
 import time
 
 import pytest
-from toy_texts import VOCABULARY, tiny_model, write_glue_task
+from harness import randomize
+from toy_texts import VOCABULARY, reviews, tiny_model, write_glue_task
 
 import keras_recbert
 from keras_recbert.benchmark import frontier, worker_process
@@ -174,6 +175,23 @@ def test_a_process_answers_in_one_thread(tmp_path):
     assert json.loads(answers.read_text()) == ["no", "yes"]
     for name in worker_process.THREADS:
         assert f"{name}=1".encode() in environment.split(b"\0")
+
+
+@pytest.mark.parametrize("pooling", ["mean", "first"])
+def test_torch_gives_the_labels_of_the_teacher(pooling, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(worker_process.WORKERS)
+    export = importlib.import_module("export_worker")
+    torch_worker = importlib.import_module("torch_classifier_worker")
+    model = tiny_model(label_names=NAMES, pooling=pooling)
+    randomize(model)
+    export._write(model, "huggingface", tmp_path / "teacher")
+    answer, parameters = torch_worker.open_system(tmp_path / "teacher")
+    texts = reviews(12)[0]
+    logits = model(model.preprocessor(texts), training=False).numpy()
+    expected = [NAMES[row.argmax()] for row in logits]
+    assert len(set(expected)) == 2
+    assert answer(texts) == expected
+    assert parameters > 0
 
 
 # What it is made of -----------------------------------------------------------------

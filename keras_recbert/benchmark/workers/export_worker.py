@@ -51,9 +51,25 @@ def _write(model, form, folder):
         folder.mkdir()
         write_litert(model, folder / "model.tflite", int8=form == "litert_int8")
     elif form == "huggingface":
-        in_precision(model, "float32").save_huggingface(folder)
+        _write_huggingface(in_precision(model, "float32"), folder)
     else:
         raise KeyError(f"There is no form {form!r}.")
+
+
+def _write_huggingface(model, folder):
+    """Writes a BERT for torch; Hugging Face has no head on the mean of its tokens."""
+    import numpy as np
+
+    reading = model.head.reading
+    last = reading.layer in (-1, len(model.encoder.blocks))
+    if reading.pooling != "mean" or reading.concatenate != "none" or not last:
+        model.save_huggingface(folder)  # which says what it cannot keep
+        return
+    model.encoder.preprocessor = model.preprocessor
+    model.encoder.save_huggingface(folder)
+    kernel, bias = map(np.asarray, model.head.dense.get_weights())
+    names = np.array(model.head.label_names)
+    np.savez(folder / "mean_head.npz", kernel=kernel, bias=bias, names=names)
 
 
 if __name__ == "__main__":
