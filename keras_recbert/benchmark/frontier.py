@@ -64,7 +64,7 @@ def frontier(config):
     output_dir.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".frontier-", dir=output_dir) as folder:
         folder = pathlib.Path(folder).absolute()
-        systems = list_systems(config, models, (f"{teacher_name}", teacher), folder)
+        systems = list_systems(config, models, (teacher_name, teacher), folder)
         environments, missing = find_environments(
             dict.fromkeys(["export", *(system.worker for system in systems)]),
             config.pythons(),
@@ -73,7 +73,7 @@ def frontier(config):
             progress.say,
         )
         for system in systems:
-            if system.worker in missing:
+            if system.worker in missing and not system.error:
                 needs = " ".join(f'"{r}"' for r in PEERS[system.worker].requirements)
                 system.error = f"not measured: pip install {needs}"
         for line in (*describe_device(), *notes, *missing.values()):
