@@ -61,8 +61,12 @@ def _write_huggingface(model, folder):
     import numpy as np
 
     reading = model.head.reading
-    last = reading.layer in (-1, len(model.encoder.blocks))
-    if reading.pooling != "mean" or reading.concatenate != "none" or not last:
+    last = reading.layer in (None, -1, len(model.encoder.blocks))
+    if (
+        reading.pooling != "mean"
+        or reading.concatenate not in (None, "none")
+        or not last
+    ):
         model.save_huggingface(folder)  # which says what it cannot keep
         return
     model.encoder.preprocessor = model.preprocessor
