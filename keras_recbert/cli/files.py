@@ -75,7 +75,7 @@ def _export_litert(model, output, int8, overwrite):
     print(
         f"Wrote {output} ({path.stat().st_size / 1e6:.1f} MB) with "
         f"{path.with_suffix('.vocab.txt').name} and {path.with_suffix('.json').name}. "
-        f"Query it: recbert predict {output} 'a sentence'"
+        f"Query it: recbert predict {output} --input FILE --output FILE"
     )
 
 

@@ -60,6 +60,8 @@ def _load(path, head):
     if path.endswith(".tflite"):
         from keras_recbert.serving.litert import read_litert
 
+        if head is not None:
+            raise ValueError("A LiteRT file has one head. Leave --head out.")
         return read_litert(path)
     model = keras_recbert.load(path)
     if not hasattr(model, "answer"):
