@@ -4,9 +4,10 @@ from answering import serve_answers
 
 
 def load():
-    import torch  # noqa: F401
+    import torch
     import transformers  # noqa: F401
 
+    torch.set_num_interop_threads(1)  # once, before anything runs
     return ["torch", "transformers"]
 
 
@@ -14,7 +15,6 @@ def open_system(folder):
     import torch
     import transformers
 
-    torch.set_num_interop_threads(1)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     has_mean_head = (folder / "mean_head.npz").is_file()
     load_model = _mean_classifier if has_mean_head else _classifier
