@@ -31,6 +31,8 @@ from keras_recbert.train import quickstart
 NOT_RUN = {
     "hf download nreimers/MiniLM-L6-H384-uncased --local-dir MINILM": "the network",
     "recbert benchmark --install-peers": "gigabytes of packages, hours",
+    "recbert benchmark frontier --install-peers --data-dir DIR --models STUDENT "
+    "--teacher TEACHER --weights MINILM": "gigabytes of packages",
 }
 ONE_BLOCK = "--overrides num_layers 1"
 TRAINED = "--epochs 1 --limit 16 --batch-size 8 --max-sequence-length 24"
@@ -50,6 +52,8 @@ SMALL = {
     "recbert table configs/recipes": "--grid learning_rate=1e-4 --seeds 0 "
     "--models bert_minilm --no-background",
     "recbert table": "--seeds 0 --no-background",
+    "recbert benchmark frontier --data-dir": "--rounds 1 --num-texts 4 "
+    "--peers tfidf --speed-only",
     "recbert benchmark serving": f"--quick {BENCHMARK}",
     "recbert benchmark tasks": f"--quick {BENCHMARK}",
     "recbert benchmark teacher": f"--quick {BENCHMARK}",

@@ -51,13 +51,14 @@ ARROWS = {
     },
     "registration": set(),
     "__init__": {"builder", "models", "registration"},
-    # `profile` names precisions as `finetune` does.
+    # `profile` names precisions as `finetune` does; workers serve what they time.
     "benchmark": {
         "__init__",
         "blocks",
         "builder",
         "core",
         "data",
+        "serving",
         "tasks",
         "train",
         *MODELS,

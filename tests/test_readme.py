@@ -10,8 +10,7 @@ from docs_pages import PAGES, README, ROOT, blocks, shell_commands
 from registries import registries_kept
 
 import keras_recbert
-from keras_recbert.cli import COMMANDS, CONFIGS
-from keras_recbert.cli.arguments import config_from
+from keras_recbert.cli import COMMANDS, CONFIGS, with_config
 from keras_recbert.cli.extensions import import_extensions
 from keras_recbert.data import list_tasks
 from keras_recbert.data.task_table import make_task_table
@@ -48,6 +47,7 @@ def test_python_blocks_of_the_docs_run(tmp_path, monkeypatch):
         "augmentation.md",
         "distillation.md",
         "embeddings.md",
+        "frontier.md",
         "long_texts.md",
         "multiple_choice.md",
         "question_answering.md",
@@ -73,7 +73,7 @@ def test_commands_are_as_the_command_line_takes_them(line, monkeypatch):
     line = re.sub(r"--import my_\w+\.py ", "", line)
     argv = import_extensions(shlex.split(line))
     if argv[0] in CONFIGS:
-        config_from(argv[1:], COMMANDS[argv[0]], CONFIGS[argv[0]])
+        with_config(argv)
         return
     called = []
 

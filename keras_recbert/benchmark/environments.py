@@ -77,6 +77,40 @@ PEERS = {
         ("tf-models-official>=2.20,<2.21", "tensorflow-text>=2.20.1,<2.21"),
         "--model-garden-python",
     ),
+    # Of `recbert benchmark frontier`: they answer texts with labels.
+    "export": Peer("keras_recbert", "export_worker.py", ("keras_recbert",)),
+    "labels": Peer(
+        "a SavedModel", "labels_worker.py", ("tensorflow", "tensorflow-text")
+    ),
+    "litert": Peer("LiteRT", "litert_worker.py", ("keras_recbert", "tensorflow")),
+    "tfidf": Peer(
+        "scikit-learn",
+        "tfidf_worker.py",
+        ("scikit-learn",),
+        ("scikit-learn>=1.5,<2",),
+        "--sklearn-python",
+    ),
+    "fasttext": Peer(
+        "fastText",
+        "fasttext_worker.py",
+        ("fasttext-wheel",),
+        ("fasttext-wheel==0.9.2",),
+        "--fasttext-python",
+    ),
+    "model2vec": Peer(
+        "Model2Vec",
+        "model2vec_worker.py",
+        ("model2vec", "torch", "scikit-learn"),
+        ("model2vec[distill]==0.10.0", "torch==2.13.0", "scikit-learn>=1.5,<2"),
+        "--model2vec-python",
+    ),
+    "torch_classifier": Peer(
+        "torch with Hugging Face transformers",
+        "torch_classifier_worker.py",
+        ("torch", "transformers"),
+        ("torch==2.13.0", "transformers>=5,<6"),
+        "--torch-python",
+    ),
 }
 
 

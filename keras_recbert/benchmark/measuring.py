@@ -223,7 +223,7 @@ class _Sitting:
 
     def _turn(self, label, worker, seconds):
         result = self.measured[label]
-        with _Others(worker) as others:
+        with Others(worker) as others:
             taken, result.peak_bytes = worker.time(result.iterations)
         if others.share is not None:
             result.others.append(others.share)
@@ -239,7 +239,7 @@ class _Sitting:
         return free > MEMORY_RESERVE * largest
 
 
-class _Others:
+class Others:
     """Notes which part of the processors others than a worker take in the meantime."""
 
     def __init__(self, worker):

@@ -12,6 +12,15 @@ import threading
 
 WORKERS = pathlib.Path(__file__).with_name("workers")
 STDERR_LINES = 15
+# What decides, before a framework is imported, how many threads it starts.
+THREADS = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+    "TF_NUM_INTRAOP_THREADS",
+    "TF_NUM_INTEROP_THREADS",
+)
 
 
 class WorkerError(RuntimeError):
@@ -28,11 +37,12 @@ class Worker:
         own: bool. Whether that is the interpreter of this process: others must not
             see its PYTHONPATH.
         timeout: float. Seconds after which a request counts as failed.
+        is_single: bool. Whether all that computes there does so in one thread.
 
     Used as a context, the process is gone at the end, whatever happened.
     """
 
-    def __init__(self, label, script, python, own=True, timeout=900.0):
+    def __init__(self, label, script, python, own=True, timeout=900.0, is_single=False):
         self.label = label
         self.timeout = timeout
         environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -40,6 +50,9 @@ class Worker:
         environment["CUDA_VISIBLE_DEVICES"] = ""
         environment["TOKENIZERS_PARALLELISM"] = "true"
         environment["HF_HUB_OFFLINE"] = "1"
+        if is_single:
+            environment |= dict.fromkeys(THREADS, "1")
+            environment["TOKENIZERS_PARALLELISM"] = "false"
         if not own:
             environment.pop("PYTHONPATH", None)
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  closed with the worker

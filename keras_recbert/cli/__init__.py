@@ -1,5 +1,5 @@
 """The command `recbert`, one file for each group of commands."""
 
-from keras_recbert.cli.command_line import COMMANDS, CONFIGS, main
+from keras_recbert.cli.command_line import COMMANDS, CONFIGS, main, with_config
 
-__all__ = ["COMMANDS", "CONFIGS", "main"]
+__all__ = ["COMMANDS", "CONFIGS", "main", "with_config"]

@@ -36,13 +36,14 @@ def without_empty(command):
     return run
 
 
-def config_from(argv, command, cls):
+def config_from(argv, command, cls, words=None):
     """A config from flags, on top of a `--recipe` if one is named.
 
     Args:
         argv: list of str, without the name of the command.
         command: function of the command, which its help quotes.
         cls: dataclass of the command, see `keras_recbert.config`.
+        words: optional str. What is typed for the command, if not its name.
 
     Returns:
         An instance of `cls`.
@@ -66,7 +67,7 @@ def config_from(argv, command, cls):
     )
     parsed = tyro.cli(
         unchecked,
-        prog=f"recbert {command.__name__}",
+        prog=f"recbert {words or command.__name__}",
         description=inspect.getdoc(command),
         default=unchecked(**{**dict.fromkeys(needed, tyro.MISSING), **values}),
         args=argv,

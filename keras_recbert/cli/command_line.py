@@ -20,7 +20,7 @@ from keras_recbert.cli.glue import glue
 from keras_recbert.cli.predicting import predict
 from keras_recbert.cli.probing import probe
 from keras_recbert.cli.results import results
-from keras_recbert.cli.speed import benchmark, profile
+from keras_recbert.cli.speed import benchmark, frontier, profile
 from keras_recbert.cli.table import table
 from keras_recbert.cli.training import (
     distill,
@@ -35,6 +35,7 @@ from keras_recbert.config import (
     BenchmarkConfig,
     DistillationConfig,
     FineTuningConfig,
+    FrontierConfig,
     PredictConfig,
     PrepareConfig,
     PretrainingConfig,
@@ -77,6 +78,8 @@ CONFIGS = {
     "probe": ProbeConfig,
     "benchmark": BenchmarkConfig,
 }
+# Commands of two words, with their options.
+SUBCOMMANDS = {("benchmark", "frontier"): (frontier, FrontierConfig)}
 
 # What wrong arguments, files and machines raise, beside errors of TensorFlow. Anything
 # else is a mistake of ours, which its traceback helps to find.
@@ -121,8 +124,8 @@ def _run(argv):
     if argv == ["--version"]:
         print(_versions())
     elif argv and argv[0] in CONFIGS:
-        command = COMMANDS[argv[0]]
-        command(config_from(argv[1:], command, CONFIGS[argv[0]]))
+        command, config = with_config(argv)
+        command(config)
     else:
         tyro.extras.subcommand_cli_from_dict(
             {name: without_empty(run) for name, run in COMMANDS.items()},
@@ -133,6 +136,23 @@ def _run(argv):
             "sets that a Python file of yours registers.",
             args=argv or ["--help"],
         )
+
+
+def with_config(argv):
+    """The command of a line that begins with one of `CONFIGS`, and its options.
+
+    Args:
+        argv: list of str, the line without `recbert`.
+
+    Returns:
+        Tuple of a function and the config that it takes; errors as of `config_from`.
+    """
+    words = tuple(argv[:2])
+    if words in SUBCOMMANDS:
+        command, cls = SUBCOMMANDS[words]
+        return command, config_from(argv[2:], command, cls, " ".join(words))
+    command, cls = COMMANDS[argv[0]], CONFIGS[argv[0]]
+    return command, config_from(argv[1:], command, cls)
 
 
 class _Signal(KeyboardInterrupt):

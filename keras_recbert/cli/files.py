@@ -1,5 +1,6 @@
 """Commands that turn models into files of other kinds: export, convert."""
 
+import pathlib
 from typing import Literal
 
 from tyro.conf import Positional
@@ -12,25 +13,42 @@ def export(
     model: Positional[str],
     output: Positional[str],
     fields: tuple[str, ...] | None = None,
+    format: Literal["savedmodel", "litert"] = "savedmodel",
+    int8: bool = False,
     overwrite: bool = False,
 ):
-    """Writes a SavedModel that answers raw strings; of an encoder, that embeds them.
+    """Writes a SavedModel that answers raw strings, or a LiteRT file for phones.
+
+    The SavedModel of an encoder embeds raw strings.
 
     Args:
         model: A model.keras written by `recbert finetune` or `model.save`, a preset, or
             a BERT of another tool. Of an encoder the SavedModel gives `embeddings`: the
             mean of the last block's tokens at length 1.
-        output: Folder of the SavedModel.
-        fields: What an example has: text, or text text_pair; by default what the
-            model was trained on.
+        output: Folder of the SavedModel, or a file that ends with .tflite.
+        fields: Of a SavedModel, what an example has: text, or text text_pair; by
+            default what the model was trained on.
+        format: savedmodel; or litert, packed ids to scores by built-in ops, with the
+            vocabulary in a file beside it.
+        int8: Of litert: weights of 8 bits, a quarter of the bytes.
         overwrite: Replace the folder if it exists.
     """
+    if format == "savedmodel" and int8:
+        raise ValueError("--int8 is for LiteRT files. Add --format litert.")
+    if format == "litert" and fields is not None:
+        raise ValueError(
+            "--fields is for a SavedModel. A LiteRT file has those that the model was "
+            "trained on. Leave --fields out."
+        )
     loaded = keras_recbert.load(model)
     if isinstance(loaded, keras_recbert.tasks.Pretrainer):
         raise ValueError(
             f"{model} holds an encoder with the heads of its pre-training. Take the "
             f"encoder first: recbert convert {model} FOLDER, then export FOLDER."
         )
+    if format == "litert":
+        _export_litert(loaded, output, int8, overwrite)
+        return
     if fields is None:
         fields = getattr(loaded, "fields", ("text",))  # an encoder's
     loaded.export_savedmodel(output, fields=fields, overwrite=overwrite)
@@ -46,6 +64,18 @@ def export(
         f"Wrote {output}. Query it: recbert predict {output} {texts}\n"
         "TensorFlow's saved_model_cli needs the ops of TF Text, so call it as: "
         f"{saved_model_cli_line(output, fields, lists)}"
+    )
+
+
+def _export_litert(model, output, int8, overwrite):
+    from keras_recbert.serving.litert import write_litert
+
+    write_litert(model, output, int8=int8, overwrite=overwrite)
+    path = pathlib.Path(output)
+    print(
+        f"Wrote {output} ({path.stat().st_size / 1e6:.1f} MB) with "
+        f"{path.with_suffix('.vocab.txt').name} and {path.with_suffix('.json').name}. "
+        f"Query it: recbert predict {output} --input FILE --output FILE"
     )
 
 

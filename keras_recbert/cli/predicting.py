@@ -51,12 +51,18 @@ def predict(config: Annotated[PredictConfig, arg(name="")]):
 
 
 def _load(path, head):
-    """A `Predictor` of a SavedModel, a model.keras or a preset, or of a head of it."""
+    """A `Predictor` of a SavedModel, LiteRT file, model.keras, preset or a head."""
     from keras_recbert.serving.answers import model_predictor, savedmodel_predictor
     from keras_recbert.serving.savedmodel import MARKER
 
     if (pathlib.Path(path) / MARKER).is_file():
         return savedmodel_predictor(path, head)
+    if path.endswith(".tflite"):
+        from keras_recbert.serving.litert import read_litert
+
+        if head is not None:
+            raise ValueError("A LiteRT file has one head. Leave --head out.")
+        return read_litert(path)
     model = keras_recbert.load(path)
     if not hasattr(model, "answer"):
         raise ValueError(

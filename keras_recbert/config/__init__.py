@@ -15,6 +15,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         ],
         "distillation": ["DistillationConfig"],
         "fine_tuning": ["FineTuningConfig"],
+        "frontier": ["FrontierConfig"],
         "pretraining": ["PretrainingConfig"],
         "probing": ["ProbeConfig"],
         "recipes": ["read_recipe", "recipe_class", "recipe_values"],

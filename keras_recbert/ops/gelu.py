@@ -27,20 +27,17 @@ def gelu(x, xla=False):
     return run(x)
 
 
-def _distribution(x):
-    return 0.5 * (1.0 + tf.math.erf(x * math.sqrt(0.5)))
-
-
 def gelu_and_slope(z):
     """`gelu(z)` and its derivative, float tensors of the shape of `z`."""
-    share = _distribution(z)
+    doubled = 1.0 + tf.math.erf(z * math.sqrt(0.5))
     density = tf.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
-    return z * share, share + z * density
+    # LiteRT has no Erf. Its converter makes one GELU of products in this order.
+    return 0.5 * z * doubled, 0.5 * doubled + z * density
 
 
 def _gelu(x):
-    z = tf.cast(x, at_least_float32(x.dtype))
-    return tf.cast(z * _distribution(z), x.dtype)
+    value, _ = gelu_and_slope(tf.cast(x, at_least_float32(x.dtype)))
+    return tf.cast(value, x.dtype)
 
 
 def _gelu_gradient(upstream, x):

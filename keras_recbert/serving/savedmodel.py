@@ -5,6 +5,7 @@ import itertools
 import pathlib
 import shlex
 
+import absl.logging
 import keras
 import tensorflow as tf
 from google.protobuf import message
@@ -17,6 +18,7 @@ MARKER = "saved_model.pb"
 # What TensorFlow writes beside it.
 FILES = (MARKER, "variables", "assets", "fingerprint.pb")
 PACKED = ("token_ids", "segment_ids", "padding_mask")
+_NOTES = ("Assets written to:", "with ops with unsaved custom gradients")
 # What TensorFlow raises for files that were cut, lost or changed.
 _DAMAGED = (
     OSError,
@@ -167,24 +169,30 @@ def _write(folder, endpoints, model):
         for name, function in traced.items():
             setattr(root, name, function)
         signatures = {"serving_default": next(iter(traced.values())), **traced}
-        with _without_temporary_names():
+        with without_notes():
             tf.saved_model.save(root, str(folder), signatures=signatures)
     return traced
 
 
 @contextlib.contextmanager
-def _without_temporary_names():
-    """Keeps TensorFlow from logging the folder, which takes another name at the end."""
+def without_notes():
+    """Keeps TensorFlow from logging what is no news of a SavedModel.
+
+    The folder, which takes another name at the end; gradients, which a LiteRT file has
+    not.
+    """
 
     def is_useful(record):
-        return not record.getMessage().startswith("Assets written to:")
+        return not any(note in record.getMessage() for note in _NOTES)
 
-    logger = tf.get_logger()
-    logger.addFilter(is_useful)
+    loggers = tf.get_logger(), absl.logging.get_absl_logger()
+    for logger in loggers:
+        logger.addFilter(is_useful)
     try:
         yield
     finally:
-        logger.removeFilter(is_useful)
+        for logger in loggers:
+            logger.removeFilter(is_useful)
 
 
 def _checked(token_ids, vocabulary_size):

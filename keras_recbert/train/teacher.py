@@ -5,7 +5,6 @@ import hashlib
 import pathlib
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -14,6 +13,7 @@ from keras_recbert.convert.open_checkpoint import is_preset
 from keras_recbert.convert.preset_files import CARD
 from keras_recbert.core.json_files import file_sha256, read_json
 from keras_recbert.heads import NamedHeads
+from keras_recbert.models.precision import in_precision
 from keras_recbert.tasks.compiling import compiling_where_it_pays
 from keras_recbert.tasks.text_batches import pack
 from keras_recbert.train.run_folder import PRESET
@@ -44,7 +44,7 @@ class Teacher:
     """
 
     def __init__(self, path, precision, batch_size=128):
-        self.path = _find(path)
+        self.path = find_model(path, "teacher")
         self.checksum = _checksum(self.path)
         model = keras_recbert.load(self.path)
         tasks = [head.task for head in getattr(model, "heads", {}).values()]
@@ -58,7 +58,7 @@ class Teacher:
             raise ValueError(
                 f"The teacher at {self.path} has no vocabulary, so it takes no texts."
             )
-        self.model = _in_precision(model, precision.policy)
+        self.model = in_precision(model, precision.policy)
         self.batch_size = batch_size
         self._packer = self.model.preprocessor.reading_masks()
 
@@ -197,8 +197,16 @@ def _columns_of(columns, places):
     return tuple(tf.constant([column[place] for place in places]) for column in columns)
 
 
-def _find(path):
-    """The preset or model.keras at a path."""
+def find_model(path, what="model"):
+    """The preset or model.keras at a path.
+
+    Args:
+        path: str or path. Output folder of a run, a preset or a model.keras.
+        what: str. What messages call it.
+
+    Raises:
+        FileNotFoundError: if there is none.
+    """
     path = pathlib.Path(path)
     if is_preset(path) or (path.is_file() and path.suffix == ".keras"):
         return path
@@ -206,7 +214,7 @@ def _find(path):
         return path / PRESET
     there = "There is" if path.exists() else "There is nothing there:"
     raise FileNotFoundError(
-        f"{path} holds no teacher. {there} no preset and no model.keras. Expected the "
+        f"{path} holds no {what}. {there} no preset and no model.keras. Expected the "
         "output folder of `recbert finetune`, a preset or a model.keras."
     )
 
@@ -217,17 +225,3 @@ def _checksum(path):
     files = read_json(path / CARD)["files"]
     sums = " ".join(f"{name} {files[name]['sha256']}" for name in sorted(files))
     return hashlib.sha256(sums.encode()).hexdigest()
-
-
-def _in_precision(model, policy):
-    """The model, computing in a precision."""
-    if model.encoder.policy.name == policy:
-        return model
-    config = model.get_config()
-    dtype = keras.dtype_policies.serialize(keras.dtype_policies.get(policy))
-    config["encoder"]["config"]["dtype"] = dtype
-    fields = model.fields
-    changed = type(model).from_config(config)
-    changed.set_weights(model.get_weights())
-    changed.fields = fields
-    return changed

@@ -9,6 +9,7 @@ from keras_recbert.cli import COMMANDS, CONFIGS
 from keras_recbert.cli.arguments import config_from
 from keras_recbert.config import (
     BenchmarkConfig,
+    FrontierConfig,
     PredictConfig,
     PrepareConfig,
     TableConfig,
@@ -19,9 +20,8 @@ def parsed(command, *argv):
     return config_from([*map(str, argv)], COMMANDS[command], CONFIGS[command])
 
 
-@pytest.mark.parametrize("command", CONFIGS)
-def test_each_option_has_a_line_in_the_docs(command):
-    cls = CONFIGS[command]
+@pytest.mark.parametrize("cls", [*CONFIGS.values(), FrontierConfig])
+def test_each_option_has_a_line_in_the_docs(cls):
     # A config that is another one with more options documents these alone.
     docs = [
         one.__doc__ for one in reversed(cls.__mro__) if dataclasses.is_dataclass(one)

@@ -1,0 +1,27 @@
+"""A LiteRT file with the packer of its texts: texts to labels."""
+
+from answering import serve_answers
+
+
+def load():
+    import tensorflow  # noqa: F401
+
+    import keras_recbert.serving.litert  # noqa: F401
+
+    return ["keras_recbert", "keras", "tensorflow", "tensorflow-text"]
+
+
+def open_system(folder):
+    from keras_recbert.serving.litert import read_litert
+
+    (path,) = folder.glob("*.tflite")
+    predictor = read_litert(path, num_threads=1)
+
+    def answer(texts):
+        return [label for label, _ in predictor([texts])]
+
+    return answer, None  # the file has constants, weights among them
+
+
+if __name__ == "__main__":
+    serve_answers(load, open_system)
