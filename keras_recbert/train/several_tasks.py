@@ -100,7 +100,9 @@ class SeveralTasks:
         return {
             "train_examples": sum(data["train_examples"] for data in sizes.values()),
             "validation_examples": {
-                name: data["validation_examples"] for name, data in sizes.items()
+                f"{name} {split}": number
+                for name, data in sizes.items()
+                for split, number in data["validation_examples"].items()
             },
         }
 

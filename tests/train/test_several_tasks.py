@@ -15,6 +15,7 @@ from keras_recbert.cli import main
 from keras_recbert.config import DistillationConfig, FineTuningConfig
 from keras_recbert.data.task_files import read_split
 from keras_recbert.train.fine_tuning import fine_tune, load_run_data
+from keras_recbert.train.fine_tuning_table import make_fine_tuning_table
 
 SAMPLES = pathlib.Path(__file__).parent.parent / "data" / "samples"
 TASKS = ["sst2", "mrpc", "stsb"]
@@ -59,6 +60,9 @@ def config(glue, **options):
 def test_the_command(teacher, tmp_path, capsys):
     results = json.loads((teacher / "results.json").read_text())
     assert results["task"] == "sst2+mrpc+stsb"
+    assert set(results["validation_examples"]) == {f"{t} validation" for t in TASKS}
+    table = make_fine_tuning_table([{**results, "run": "a-swish_tiny-seed0"}])
+    assert "mrpc f1" in table
     scores = results["scores"]
     mains = ("sst2_accuracy", "mrpc_f1", "stsb_spearman")
     mean = np.mean([scores[f"validation_{name}"] for name in mains])
