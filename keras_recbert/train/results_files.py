@@ -128,7 +128,9 @@ def _of_each_task(run):
             name.removeprefix(f"{task}_"): score
             for name, score in run["published"].items()
         }
+        title = f"{get_task(task).folder or task}:"
         own = {"task": task, "scores": scores, "published": published}
+        own["notes"] = [note for note in run["notes"] if note.startswith(title)]
         found.append({**run, **own})
     return found
 
