@@ -42,6 +42,7 @@ PIP = "--dry-run --no-index --no-deps --no-build-isolation"
 SMALL = {
     "recbert finetune --recipe": "--no-export",
     "recbert finetune --train": f"{TRAINED} {ONE_BLOCK}",
+    "recbert finetune --task sst2 mrpc stsb": f"{TRAINED} {ONE_BLOCK}",
     "recbert finetune": f"{TRAINED} {ONE_BLOCK} --no-export",
     "recbert distill": "--epochs 1 --limit 16 --n-iter 1",
     "recbert probe": "--epochs 2",
