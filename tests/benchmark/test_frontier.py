@@ -89,6 +89,7 @@ def run(place, output_dir, *options):
 # A run ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_run_measures_what_is_there_and_names_what_is_not(
     place, tmp_path, monkeypatch, capsys
 ):

@@ -32,6 +32,7 @@ def test_outputs_are_those_of_the_thesis():
         assert_close(outputs["sequence_output"][row, : len(states)], states)
 
 
+@pytest.mark.slow
 def test_no_optional_argument(tmp_path, eager_steps):
     """From texts to a served model; the default recipe learns."""
     keras.utils.set_random_seed(0)

@@ -69,7 +69,7 @@ def test_int8_is_close_and_computes_in_float32(exported):
     answers = read_litert(folder / "small.tflite").function(text=TEXTS)
     expected = scores_of(student("swish_student")).numpy()
     # Nine units of random weights: their errors do not average out.
-    np.testing.assert_allclose(answers["scores"], expected, atol=0.1)
+    np.testing.assert_allclose(answers["scores"], expected, atol=0.2)
     found = answers["scores"].numpy()[:, 0]
     assert np.corrcoef(found, expected[:, 0])[0, 1] > 0.95
     assert answers["scores"].dtype == tf.float32

@@ -155,6 +155,6 @@ def test_a_cut_savedmodel_is_named_as_damaged(written, tmp_path, file, kept):
 def test_a_savedmodel_without_a_default_signature(tmp_path):
     tf.saved_model.save(tf.Module(), str(tmp_path))
     with pytest.raises(
-        ValueError, match="no signature `serving_default`. It has: none"
+        ValueError, match="no signature .serving_default.. It has: none"
     ):
         read_savedmodel(tmp_path)

@@ -130,7 +130,7 @@ def test_a_savedmodel_has_a_signature_for_each_head(model, tmp_path, capsys):
     output = tmp_path / "out.csv"
     run = ["predict", str(tmp_path / "served"), "--input", str(rows), "--output"]
     assert main([*run, str(output)]) == 2
-    assert "A file needs a model of one head" in capsys.readouterr().err
+    assert "A file needs one head, which gives" in capsys.readouterr().err
     assert not output.exists()
 
 

@@ -13,8 +13,9 @@ from keras_recbert.config import DistillationConfig, FineTuningConfig, recipe_cl
 from keras_recbert.train.fine_tuning_table import plan_fine_tuning_table
 
 STUDENT = {
-    "model": "bilstm_student",
-    "overrides": {"recurrent_dim": 4, "pooled_dim": 3, "vector_dim": 5},
+    "model": "bert_tiny",
+    "overrides": {"num_layers": 1, "hidden_dim": 8, "num_heads": 2},
+    "vocabulary_size": 60,
     "epochs": 1,
     "max_sequence_length": 16,
 }
@@ -46,7 +47,7 @@ def test_the_table(tmp_path, monkeypatch, capsys):
     command += ["--teacher", str(tmp_path / "teacher"), "--output-dir", str(folder)]
     assert main(command) == 0
     rows = capsys.readouterr().out.splitlines()
-    assert any(row.startswith("| labels | `bilstm_student` |") for row in rows)
+    assert any(row.startswith("| labels | `bert_tiny` |") for row in rows)
     (row,) = [row for row in rows if row.startswith("| distilled | ")]
     assert "teacher agreement" in row and row.endswith("| 0, 1 |")
     # Both seeds learned from one set.

@@ -149,6 +149,7 @@ def test_batches_are_of_one_task_in_an_order_by_chance(glue):
         assert float(loss) == pytest.approx(float(own), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_stopped_run_resumes_bit_for_bit(glue, tmp_path, monkeypatch, eager_steps):
     options = {"checkpoint_every": 3, "epochs": 2, "model": "bert_tiny"}
     whole, _ = fine_tune(config(glue, **options, output_dir=str(tmp_path / "whole")))
