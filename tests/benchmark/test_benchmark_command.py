@@ -257,6 +257,7 @@ def tiny(monkeypatch):
     monkeypatch.setattr(run, "choose", lambda names, quick: [comparison])
 
 
+@pytest.mark.slow
 def test_run_writes_what_it_could_measure_and_names_what_failed(tiny, tmp_path, capsys):
     status = main(["benchmark", "--rounds", "2", "--output-dir", str(tmp_path)])
     captured = capsys.readouterr()

@@ -232,6 +232,7 @@ def test_wrong_input_is_refused():
         tiny_model(task={"right": "multiple_choice"})
 
 
+@pytest.mark.slow
 def test_the_command(eager_steps, tmp_path, capsys):
     """A data set of choices: train, serve, ask, and predict a file."""
     from keras_recbert.cli import main

@@ -249,6 +249,7 @@ def test_what_is_wrong_is_told_before_work_starts(options, changes, message, tmp
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_precision_that_was_measured_stays(
     options, tmp_path, eager_steps, monkeypatch
 ):
@@ -265,6 +266,7 @@ def test_a_precision_that_was_measured_stays(
     assert results["transfer_set"]["made_from"]["teacher_precision"] == "bfloat16"
 
 
+@pytest.mark.slow
 def test_other_labels_and_another_teacher(options, tmp_path, eager_steps):
     tiny_model(label_names=["bad", "fine"]).save_preset(tmp_path / "other")
     with pytest.raises(ValueError, match="has bad, fine; train has bad, good"):

@@ -4,6 +4,7 @@ import dataclasses
 import json
 
 import processes
+import pytest
 import yaml
 from own_tables import write_rows
 from toy_texts import reviews, tiny_model
@@ -36,6 +37,7 @@ def recipes(folder, with_teacher):
     return list(map(str, paths))
 
 
+@pytest.mark.slow
 def test_the_table(tmp_path, monkeypatch, capsys):
     processes.fork_runs_of_tables(monkeypatch)
     tiny_model(label_names=["0", "1"]).save_preset(tmp_path / "teacher")

@@ -60,6 +60,7 @@ def test_the_sweep_has_the_rows_of_table_7():
     ]
 
 
+@pytest.mark.slow
 def test_rows_of_the_sweep_run(tmp_path, monkeypatch, eager_steps, capsys):
     monkeypatch.setattr(table_runs, "_Process", InThisProcess)
     (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(TINY))

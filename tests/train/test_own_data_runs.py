@@ -58,6 +58,7 @@ def test_a_run_stops_early_and_keeps_its_best_epoch(
     assert "Stopping early: no better validation accuracy since epoch 2." in out
 
 
+@pytest.mark.slow
 def test_a_run_may_keep_its_last_epoch_whatever_its_score(
     eager_steps, options, monkeypatch
 ):

@@ -172,6 +172,7 @@ def distilled(teacher, glue, folder, **options):
     )
 
 
+@pytest.mark.slow
 def test_a_student_of_several_tasks(teacher, glue, tmp_path, eager_steps):
     student, results = distilled(teacher, glue, tmp_path / "run")
     scores = results["scores"]
