@@ -76,6 +76,7 @@ def test_count_takes_overrides():
     not pathlib.Path("/proc/self/status").exists(),
     reason="reads the peak of memory from Linux's /proc",
 )
+@pytest.mark.slow
 def test_counting_the_largest_model_fills_no_weights():
     """Its weights take 3 GB; the peak may grow by a tenth of that, later on too."""
     # Not `resource.ru_maxrss`: a child starts with the peak of its parent there.

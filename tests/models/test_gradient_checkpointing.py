@@ -85,6 +85,7 @@ def test_training_is_the_same_with_dropout(name, dtype):
     "name",
     ["swish_tiny", "trans_blstm_tiny", SLOWEST],
 )
+@pytest.mark.slow
 def test_compiled_training_is_the_same_with_dropout(name):
     assert_same_steps(*both(name, num_layers=2), compiled=True)
 

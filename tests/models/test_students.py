@@ -47,6 +47,7 @@ def test_the_swish_student_fits_in_5_megabytes():
     assert sizes["num_layers"] == 2
 
 
+@pytest.mark.slow
 def test_the_swish_student_learns(tmp_path, eager_steps):
     """From texts at the default size; the default recipe learns."""
     set_seed(0)

@@ -146,6 +146,7 @@ def test_a_run_that_was_stopped_resumes(options, monkeypatch, tmp_path):
         np.testing.assert_array_equal(found, weights)
 
 
+@pytest.mark.slow
 def test_pairs_labels_and_probabilities(tmp_path, eager_steps):
     """A student of two texts, on labels too, with another optimizer."""
     first, second, labels = review_pairs(16)

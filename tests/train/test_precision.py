@@ -118,6 +118,7 @@ def test_a_run_in_bfloat16_builds_a_mixed_model(tmp_path, capsys):
     np.testing.assert_array_equal(loaded.predict(texts), model.predict(texts))
 
 
+@pytest.mark.slow
 def test_a_run_says_what_it_chose_and_keeps_to_it(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(precision, "measure_matrix_rates", rates(100.0, 400.0))
     options = config(tmp_path, precision="auto", epochs=1)

@@ -157,6 +157,7 @@ def test_stopped_at_any_step_a_run_resumes_bit_for_bit(tmp_path, monkeypatch, ca
     assert table == (tmp_path / "whole" / "history.csv").read_text()
 
 
+@pytest.mark.slow
 def test_a_run_with_accumulation_resumes_between_epochs(tmp_path, monkeypatch):
     options = {"accumulation_steps": 2, "checkpoint_every": None}
     expected = train_toy(tmp_path / "whole", **options)

@@ -198,6 +198,7 @@ def test_pairs_scores_and_two_validation_splits(eager_steps, tmp_path, task, sco
 # Resuming ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_stopped_run_resumes_inside_an_epoch_bit_for_bit(
     tmp_path, monkeypatch, capsys
 ):
@@ -235,6 +236,7 @@ def test_a_stopped_run_resumes_inside_an_epoch_bit_for_bit(
     assert len(curves[0]["losses"]) == whole["steps"]
 
 
+@pytest.mark.slow
 def test_the_best_epoch_may_lie_before_the_stop(tmp_path, monkeypatch):
     kernels, made_up = [], iter([0.9, 0.2, 0.3])
 
