@@ -1,5 +1,6 @@
 """Examples that a packer gives one row of, or several."""
 
+import numpy as np
 import tensorflow as tf
 
 from keras_recbert.tasks.padding import to_padded_length
@@ -135,6 +136,14 @@ class ExampleRows:
         if self.token_ids.ragged_rank == 1:
             return self.token_ids.row_lengths()
         return tf.reduce_max(self.token_ids.row_lengths(axis=2), axis=1)
+
+    @property
+    def longest_first(self):
+        """Positions of the rows by length: what does not fit in memory fails at once.
+
+        int64 array `(num_rows,)`.
+        """
+        return np.argsort(-self.lengths.numpy(), kind="stable")
 
     @property
     def rows_per_example(self):

@@ -43,8 +43,9 @@ def predict_answers(model, x, batch_size, predict):
         )
     parts = columns(model.preprocessor, x)
     rows = ExampleRows(model.preprocessor, parts)
-    logits = predict(rows.batches(batch_size))
-    return answers_of_rows(model.head, rows, logits, parts)
+    order = rows.longest_first
+    logits = predict(rows.batches(batch_size, order=order))
+    return answers_of_rows(model.head, rows, logits[np.argsort(order)], parts)
 
 
 def _texts_of(batch):
@@ -58,8 +59,7 @@ def answers_of_rows(head, rows, logits, parts):
     Args:
         head: `Head`.
         rows: `ExampleRows`.
-        logits: array, as `predict` gives them of `rows.batches`; there may be more
-            than there are rows.
+        logits: array, as `predict` gives them of `rows.batches`.
         parts: tuple of string tensors, a field each, see `Packer.columns`.
 
     Returns:

@@ -13,6 +13,7 @@ from keras_recbert.models.encoder_outputs import EncoderOutputs
 from keras_recbert.models.recbert_encoder import PoolToken
 from keras_recbert.ops.implementation import compiling
 from keras_recbert.tasks.example_rows import ExampleRows
+from keras_recbert.tasks.length_groups import call_by_length
 from keras_recbert.tasks.model_inputs import DEFAULT_BATCH_SIZE, need_preprocessor
 from keras_recbert.tasks.text_batches import columns
 from keras_recbert.text.window_preprocessor import WindowPreprocessor
@@ -127,8 +128,7 @@ class SentenceEncoder(keras.Model):
         rows = ExampleRows(
             self.preprocessor, columns(self.preprocessor, texts), keep_features=False
         )
-        # The longest first: what does not fit in memory fails at once.
-        order = np.argsort(-rows.lengths.numpy(), kind="stable")
+        order = rows.longest_first
         if out is None:
             out = np.empty((rows.num_rows, *self.output.shape[1:]), np.float32)
         bar = tqdm(
@@ -163,7 +163,7 @@ class SentenceEncoder(keras.Model):
             answer: as for `TextModel.answer_texts`.
         """
         packed = self.preprocessor(self.preprocessor.columns(columns))
-        return (answer or self.answer)(self(packed, training=False))
+        return (answer or self.answer)(call_by_length(self, packed))
 
     def answers_by_head(self):
         """None: there is no head."""

@@ -13,6 +13,7 @@ from keras_recbert.tasks.fine_tuned_model import FineTunedModel
 from keras_recbert.tasks.fine_tuning_defaults import fine_tuning_defaults
 from keras_recbert.tasks.fine_tuning_optimizer import check_learning_rate
 from keras_recbert.tasks.head_view import HeadView
+from keras_recbert.tasks.length_groups import call_by_length
 from keras_recbert.tasks.long_texts import check_long_texts, read_windows
 from keras_recbert.tasks.lora_adapters import LoraAdapters, merge_adapters
 from keras_recbert.tasks.model_inputs import need_preprocessor
@@ -306,8 +307,8 @@ class TextModel(FineTunedModel):
         """Logits of columns, and what the packer gives of each row: a tuple."""
         packed = self.preprocessor(columns)
         names = self.preprocessor.row_features
-        logits = self({k: packed[k] for k in packed if k not in names}, training=False)
-        return logits, {k: packed[k] for k in names}
+        features = {name: packed[name] for name in packed if name not in names}
+        return call_by_length(self, features), {k: packed[k] for k in names}
 
     def answer_raw_texts(self, texts):
         """What the SavedModel gives for raw texts that the packer splits.

@@ -2,6 +2,8 @@
 
 from types import MappingProxyType
 
+import numpy as np
+
 from keras_recbert.heads import Head
 from keras_recbert.tasks.example_rows import ExampleRows, padded_targets
 from keras_recbert.tasks.row_answers import answers_of_rows, has_several_rows
@@ -107,22 +109,23 @@ class _Predicted:
         size = -(-size // num_devices) * num_devices
         self.rows = None
         self.targets = targets
-        self._number = len(examples)
+        self._place = slice(len(examples))
         if has_several_rows(packer):
             self._columns = columns(packer, texts)
             given = () if targets is None else (targets,)
             self.rows = ExampleRows(packer, self._columns, given, head.row_targets)
             if targets is not None:
                 (self.targets,) = padded_targets(self.rows.targets, packer.limit)
-            self._number = self.rows.num_rows
-            features = self.rows.batches(size)
+            order = self.rows.longest_first
+            self._place = np.argsort(order)
+            features = self.rows.batches(size, order=order)
         else:
             features = ordered_batches(packer, texts, None, size)
         self._batches = even_features(features, run.strategy)
 
     def logits(self, model):
         """Those of the rows, in their order."""
-        return model.predict(self._batches, verbose=0)[: self._number]
+        return model.predict(self._batches, verbose=0)[self._place]
 
     def of(self, head, logits):
         """Logits of examples, or what the head answers to those of several rows."""

@@ -1,0 +1,80 @@
+"""Rows of like length computed together, so that little of a batch is padding."""
+
+import tensorflow as tf
+
+# Tokens of a group: fewer leave a processor's matrix products short of rows.
+TOKENS = 512
+# A batch of which less is padding is one group.
+MOST_PADDING = 0.2
+
+
+def call_by_length(model, features):
+    """Outputs of a model, its rows sorted and computed a group of like length a time.
+
+    A short row of a batch then costs as much as it does among others of its length;
+    outputs are the same but for rounding. To be called in a graph. Rows of a fixed
+    length, and examples with several rows each, such as choices, are one group.
+
+    Args:
+        model: `keras.Model` of packed ids, a nest of outputs `(batch_size, ...)`, whose
+            axes of unknown size but the first are of tokens.
+        features: dict of int32 tensors `(batch_size, sequence_length)` or `(batch_size,
+            num_choices, sequence_length)`, as a `Packer` gives them.
+
+    Returns:
+        What `model(features)` gives.
+    """
+    ids = features["token_ids"]
+    if ids.shape.rank != 2 or ids.shape[1] is not None:
+        return model(features, training=False)
+    lengths = tf.reduce_sum(features["padding_mask"], axis=1)
+    size = _rows_of_a_group(lengths, tf.shape(ids)[1])
+    number = tf.math.maximum(1, -(-tf.shape(ids)[0] // size))  # one of no rows, too
+    order = tf.argsort(lengths)
+    specs = [
+        tf.TensorSpec(output.shape, output.dtype)
+        for output in tf.nest.flatten(model.output)
+    ]
+
+    def one_group(index, outputs):
+        rows = order[index * size : (index + 1) * size]
+        length = tf.reduce_max(tf.gather(lengths, rows))
+        # Packers write no empty row; `reduce_max` of no row is the least integer.
+        length = tf.maximum(length, 1)
+        group = {name: tf.gather(x, rows)[:, :length] for name, x in features.items()}
+        found = tf.nest.flatten(model(group, training=False))
+        more = tf.shape(ids)[1] - tf.shape(group["token_ids"])[1]
+        return index + 1, [
+            array.write(index, _padded(output, more, spec))
+            for array, output, spec in zip(outputs, found, specs, strict=True)
+        ]
+
+    arrays = [
+        tf.TensorArray(s.dtype, number, element_shape=s.shape, infer_shape=False)
+        for s in specs
+    ]
+    _, arrays = tf.while_loop(
+        lambda index, _: index < number, one_group, (0, arrays), parallel_iterations=1
+    )
+    place = tf.math.invert_permutation(order)
+    outputs = [tf.gather(array.concat(), place) for array in arrays]
+    for output, spec in zip(outputs, specs, strict=True):
+        output.set_shape(spec.shape)
+    return tf.nest.pack_sequence_as(model.output, outputs)
+
+
+def _rows_of_a_group(lengths, longest):
+    """int32 scalar, at least 1."""
+    rows, tokens = tf.size(lengths), tf.maximum(1, tf.reduce_sum(lengths))
+    padding = 1.0 - tokens / tf.maximum(1, rows * longest)
+    own = tf.where(padding < MOST_PADDING, rows, TOKENS * rows // tokens)
+    return tf.maximum(1, own)
+
+
+def _padded(output, more, spec):
+    """With `more` zeros behind the tokens of a group."""
+    sizes = [
+        [0, more if axis and size is None else 0]
+        for axis, size in enumerate(spec.shape)
+    ]
+    return tf.pad(output, sizes)
