@@ -37,7 +37,7 @@ CLASSES = {
     "layers.transformer_block": ("TransformerBlock",),
     "layers.word_embeddings": ("WordEmbeddings",),
     "losses.distillation": ("DistillationLoss", "TeacherAgreement"),
-    "models.bi_attentive_encoder": ("BiAttentiveEncoder",),
+    "models.bi_attentive_encoder": ("BiAttentiveEncoder", "BiAttentiveWordEncoder"),
     "models.recbert_encoder": ("RecBertEncoder", "PoolToken"),
     "models.word_blstm_encoder": ("WordBiLSTMEncoder",),
     "tasks.fine_tuning_optimizer": ("WarmupLinearDecay", "LayerwiseAdamW"),

@@ -224,9 +224,10 @@ def _takes_head(task, arguments, checkpoint):
         else tuple(names) == head.label_names
     )
     first = arguments.get("pooling") in (None, "first")
-    if not same or not first or arguments.get("layer") is not None:
+    others = ("layer", "relu_units")
+    if not same or not first or any(arguments.get(key) is not None for key in others):
         given = {
-            key: arguments.get(key) for key in ("layer", "label_names", "num_classes")
+            key: arguments.get(key) for key in (*others, "label_names", "num_classes")
         }
         warnings.warn(
             f"{checkpoint.path} has a head for {head.label_names or 'one score'} on "

@@ -179,8 +179,8 @@ class FineTuningConfig(RunConfig):
     checkpoint_every: int | None = None
     export: bool = True
     overwrite: bool = False
-    overrides: dict[str, bool | int | float | str | list[int]] = dataclasses.field(
-        default_factory=dict
+    overrides: dict[str, bool | int | float | str | list[int] | None] = (
+        dataclasses.field(default_factory=dict)
     )
 
     def __post_init__(self):

@@ -114,6 +114,12 @@ def describe_head(model):
             f"model with task={model.head.task!r}. A SavedModel or a preset keeps "
             "every head."
         )
+    if model.head.relu_units is not None:
+        raise ValueError(
+            f"Hugging Face's {ARCHITECTURE} has one layer between BERT's pooled output "
+            f"and the logits. Received: a head with relu_units={model.head.relu_units}."
+            " A SavedModel or a preset keeps every head."
+        )
     if model.long_texts == "windows":
         raise ValueError(
             f"Hugging Face's {ARCHITECTURE} reads one row of a text. Received: a model "

@@ -18,6 +18,7 @@ class ClassificationHead(Head):
         label_names: sequence of str, the class names in order of their ids; by
             default the labels that `fit` finds, sorted, if they are words, else
             `"0"`, `"1"`, ...
+        relu_units: see `Head`.
 
     Raises:
         ValueError: if `num_classes` is below 2 or differs from `label_names`.
@@ -26,7 +27,7 @@ class ClassificationHead(Head):
     task = "classifier"
     more_metrics = CLASSIFICATION_METRICS
 
-    def __init__(self, num_classes=None, label_names=None):
+    def __init__(self, num_classes=None, label_names=None, relu_units=None):
         if num_classes is None:
             num_classes = 2 if label_names is None else len(label_names)
         check_positive(num_classes=num_classes)
@@ -43,7 +44,7 @@ class ClassificationHead(Head):
                 "`label_names` needs a different name for each class. Received: "
                 f"num_classes={num_classes}, label_names={list(label_names)}."
             )
-        super().__init__(num_classes)
+        super().__init__(num_classes, relu_units)
         self.num_classes = num_classes
         self.label_names = list(label_names)
 

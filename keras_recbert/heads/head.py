@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_recbert.core.checks import check_positive
 from keras_recbert.core.names import check_arguments, nearest
 from keras_recbert.core.registry import Registry
 from keras_recbert.layers.common import bert_initializer
@@ -33,6 +34,7 @@ class Head:
         token_axis: int. Axis of the tokens in the logits of a head that reads tokens.
         padding_logit: float. Logit of a token, or of a choice, that is padding.
         dense: `keras.layers.Dense`, from rows to `units` logits.
+        relu: `keras.layers.Dense` below it, or None.
         reading: `keras_recbert.heads.reading.Reading`, what it reads of the encoder;
             the model sets it.
         own_reading: dict of `pooling`, `layer`, `combine`, `concatenate`, where they
@@ -42,6 +44,8 @@ class Head:
 
     Args:
         units: int. Logits of an example.
+        relu_units: int or None. Width of a layer with ReLU between what is read and the
+            logits, as each task of a student of several has (Liu 2020, section 4.2).
     """
 
     task = None
@@ -55,7 +59,13 @@ class Head:
     own_reading = {}
     own_fields = None
 
-    def __init__(self, units):
+    def __init__(self, units, relu_units=None):
+        self.relu_units, self.relu = relu_units, None
+        if relu_units is not None:
+            check_positive(relu_units=relu_units)
+            self.relu = keras.layers.Dense(
+                relu_units, activation="relu", name="head_relu"
+            )
         self.dense = keras.layers.Dense(
             units,
             kernel_initializer=bert_initializer(),
@@ -90,7 +100,7 @@ class Head:
         Returns:
             float32, `(batch_size, units)` or another shape that the loss reads.
         """
-        return self.dense(rows)
+        return self.dense(rows if self.relu is None else self.relu(rows))
 
     def connect(self, outputs, dropout=None):
         """Logits of an encoder, from where the head reads.

@@ -19,6 +19,7 @@ class MultilabelHead(Head):
 
     Args:
         label_names: sequence of str. At least one.
+        relu_units: see `Head`.
 
     Raises:
         ValueError: if there is none, or a name comes twice.
@@ -28,14 +29,14 @@ class MultilabelHead(Head):
     metric_names = METRICS
     more_metrics = ()
 
-    def __init__(self, label_names):
+    def __init__(self, label_names, relu_units=None):
         label_names = list(label_names)
         if not label_names or len(set(label_names)) < len(label_names):
             raise ValueError(
                 "`label_names` needs a different name for each label, and at least "
                 f"one. Received: label_names={label_names}."
             )
-        super().__init__(len(label_names))
+        super().__init__(len(label_names), relu_units)
         self.label_names = label_names
 
     def loss(self):

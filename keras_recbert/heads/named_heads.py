@@ -217,7 +217,10 @@ def _named_head(name, head):
     head = as_head(head)
     head.own_reading = reading
     head.own_fields = None if fields is None else tuple(fields)
-    head.dense.name = f"head_{name}"  # each layer of a model needs another name
+    # Each layer of a model needs another name.
+    head.dense.name = f"head_{name}"
+    if head.relu is not None:
+        head.relu.name = f"head_{name}_relu"
     return head
 
 

@@ -10,14 +10,18 @@ from keras_recbert.metrics.glue import REGRESSION_METRICS
 
 @register_head
 class RegressionHead(Head):
-    """One linear output, trained on squared error. Logits are `(batch_size,)`."""
+    """One linear output, trained on squared error. Logits are `(batch_size,)`.
+
+    Args:
+        relu_units: see `Head`.
+    """
 
     task = "regressor"
     metric_names = ("pearson", "spearman")
     more_metrics = REGRESSION_METRICS
 
-    def __init__(self):
-        super().__init__(1)
+    def __init__(self, relu_units=None):
+        super().__init__(1, relu_units)
 
     def logits(self, rows):
         return ops.squeeze(super().logits(rows), axis=-1)

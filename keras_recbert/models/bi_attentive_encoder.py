@@ -4,6 +4,7 @@ import keras
 
 from keras_recbert.core.checks import check_positive, check_rate
 from keras_recbert.layers.bi_attentive_student import BiAttentiveStudent
+from keras_recbert.layers.common import relu_layer
 from keras_recbert.layers.dropout import Dropout
 from keras_recbert.layers.word_embeddings import CHANNELS, WordEmbeddings
 from keras_recbert.models.encoder import Encoder, register_encoder
@@ -22,7 +23,7 @@ class BiAttentiveEncoder(Encoder):
     Inputs, outputs: as of `Encoder`. `sequence_output` has the states of the first
     BiLSTM, `2 * recurrent_dim` wide, and so has `encoder_outputs`; `pooled_output` is
     `pooled_dim` wide: `relu(W [x_pool, y_pool] + b)`, the layer of each task in section
-    4.2.
+    4.2, which one student of several tasks has in its heads: `pooled_dim=None`.
 
     Args:
         recurrent_dim: int. State of each direction of the BiLSTMs.
@@ -31,7 +32,8 @@ class BiAttentiveEncoder(Encoder):
         vector_dim: int. Width of their vectors, which the thesis leaves open.
         channels: str. `"static"`, `"non_static"` or `"multichannel"`, see
             `WordEmbeddings`.
-        pooled_dim: int. Width of `pooled_output`.
+        pooled_dim: int. Width of `pooled_output`; None, no ReLU layer: heads may have
+            one each, see `relu_units`.
         max_sequence_length: int. The most tokens of a row. The encoder has no table of
             positions: more cost time and memory only.
         dropout: float. Dropout rate.
@@ -89,9 +91,7 @@ class BiAttentiveEncoder(Encoder):
             dtype=policy,
             name="block_0",
         )
-        pooler = keras.layers.Dense(
-            pooled_dim, activation="relu", dtype=policy, name="pooler"
-        )
+        pooler = relu_layer(pooled_dim, policy, "pooler")
         inputs = {
             key: keras.Input((None,), dtype="int32", name=key)
             for key in ("token_ids", "segment_ids", "padding_mask")
@@ -127,9 +127,24 @@ class BiAttentiveEncoder(Encoder):
 def _check(config):
     """Raises `ValueError` for arguments that no encoder of this class can have."""
     sizes = ("recurrent_dim", "projection_dim", "vocabulary_size", "vector_dim")
-    sizes += ("pooled_dim", "max_sequence_length")
+    sizes += ("max_sequence_length",)
+    if config["pooled_dim"] is not None:
+        sizes += ("pooled_dim",)
     check_positive(**{name: config[name] for name in sizes})
     check_rate(dropout=config["dropout"])
     numbers = config["vocabulary_size"] * config["vector_dim"]
     numbers *= len(CHANNELS.get(config["channels"], ()))
     check_fits(4 * numbers, "The word vectors need", "words")
+
+
+@register_encoder
+@keras.saving.register_keras_serializable("keras_recbert")
+class BiAttentiveWordEncoder(BiAttentiveEncoder):
+    """`BiAttentiveEncoder` that reads words, not word pieces (Liu 2020, table 4.2).
+
+    Arguments, inputs and outputs are those of `BiAttentiveEncoder`, with words for word
+    pieces.
+    """
+
+    tokenizer = "WordTokenizer"
+    reads_words = True

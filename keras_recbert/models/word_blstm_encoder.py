@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_recbert.core.checks import check_positive, check_rate
 from keras_recbert.layers.bidirectional_lstm import BidirectionalLSTM
+from keras_recbert.layers.common import relu_layer
 from keras_recbert.layers.dropout import Dropout
 from keras_recbert.layers.final_states import FinalStates
 from keras_recbert.layers.word_embeddings import CHANNELS, WordEmbeddings
@@ -41,7 +42,8 @@ class WordBiLSTMEncoder(Encoder):
         vector_dim: int. Width of the word vectors.
         channels: str. `"static"`, `"non_static"` or `"multichannel"`, see
             `WordEmbeddings`.
-        pooled_dim: int. Width of `pooled_output`.
+        pooled_dim: int. Width of `pooled_output`; None, no ReLU layer: heads may have
+            one each, see `relu_units`.
         siamese: bool. Reads the texts of a pair apart. A single text then is one whose
             second text is empty; heads of tokens see nothing of the other text.
         max_sequence_length: int. The most words of a row. The encoder has no table of
@@ -99,9 +101,7 @@ class WordBiLSTMEncoder(Encoder):
             for index in range(num_layers)
         ]
         pool = FinalStates(dtype=policy, name="final_states")
-        pooler = keras.layers.Dense(
-            pooled_dim, activation="relu", dtype=policy, name="pooler"
-        )
+        pooler = relu_layer(pooled_dim, policy, "pooler")
 
         inputs = {
             key: keras.Input((None,), dtype="int32", name=key)
@@ -140,7 +140,9 @@ class WordBiLSTMEncoder(Encoder):
 def _check(config):
     """Raises `ValueError` for arguments that no encoder of this class can have."""
     sizes = ("num_layers", "recurrent_dim", "vocabulary_size", "vector_dim")
-    sizes += ("pooled_dim", "max_sequence_length")
+    sizes += ("max_sequence_length",)
+    if config["pooled_dim"] is not None:
+        sizes += ("pooled_dim",)
     check_positive(**{name: config[name] for name in sizes})
     check_rate(dropout=config["dropout"])
     if not isinstance(config["siamese"], bool):

@@ -386,3 +386,15 @@ register(
         encoder="BiAttentiveEncoder",
     )
 )
+register(
+    ModelCard(
+        name="bi_attentive_word_student",
+        sizes={"recurrent_dim": 256, "projection_dim": 300, "pooled_dim": 512},
+        paper=LIU,
+        table="section 3; Liu 2020, section 4.1.2 and table 4.2",
+        num_parameters=19_306_164,
+        targets={},
+        note="bi_attentive_student on words, with a vocabulary of its own",
+        encoder="BiAttentiveWordEncoder",
+    )
+)

@@ -20,6 +20,8 @@ class TextClassifier(TextModel):
         label_names: sequence of str, the class names in order of their ids; by
             default the labels that `fit` finds, sorted, if they are words, else
             `"0"`, `"1"`, ...
+        relu_units: int or None. Width of a layer with ReLU below the logits, see
+            `keras_recbert.heads.Head`.
         name: str.
         **kwargs: others of `TextModel`: `pooling`, `layer`, `combine`, `concatenate`,
             `learning_rate`, `dropout`, `freeze`, `lora_rank`, `layerwise_decay`,
@@ -30,7 +32,7 @@ class TextClassifier(TextModel):
             another argument does not fit the encoder.
     """
 
-    TASK_ARGUMENTS = (*TextModel.TASK_ARGUMENTS, "num_classes", "label_names")
+    TASK_ARGUMENTS = (*TextModel.TASK_ARGUMENTS, *ClassificationHead.arguments())
 
     def __init__(
         self,
@@ -39,10 +41,11 @@ class TextClassifier(TextModel):
         num_classes=None,
         label_names=None,
         *,
+        relu_units=None,
         name="text_classifier",
         **kwargs,
     ):
-        head = ClassificationHead(num_classes, label_names)
+        head = ClassificationHead(num_classes, label_names, relu_units)
         super().__init__(encoder, preprocessor, head, name=name, **kwargs)
 
     @property

@@ -16,6 +16,8 @@ class TextRegressor(TextModel):
     Args:
         encoder: `RecBertEncoder`.
         preprocessor: `TextPreprocessor`, or None for a model of packed ids only.
+        relu_units: int or None. Width of a layer with ReLU below the score, see
+            `keras_recbert.heads.Head`.
         name: str.
         **kwargs: others of `TextModel`: `pooling`, `layer`, `combine`, `concatenate`,
             `learning_rate`, `dropout`, `freeze`, `lora_rank`, `layerwise_decay`,
@@ -25,8 +27,19 @@ class TextRegressor(TextModel):
         ValueError: if an argument does not fit the encoder.
     """
 
-    def __init__(self, encoder, preprocessor=None, *, name="text_regressor", **kwargs):
-        super().__init__(encoder, preprocessor, RegressionHead(), name=name, **kwargs)
+    TASK_ARGUMENTS = (*TextModel.TASK_ARGUMENTS, *RegressionHead.arguments())
+
+    def __init__(
+        self,
+        encoder,
+        preprocessor=None,
+        *,
+        relu_units=None,
+        name="text_regressor",
+        **kwargs,
+    ):
+        head = RegressionHead(relu_units)
+        super().__init__(encoder, preprocessor, head, name=name, **kwargs)
 
     def _head_config(self):
-        return {}
+        return self.head.get_config()

@@ -5,6 +5,7 @@ import functools
 from collections.abc import Callable
 
 import keras_recbert
+from keras_recbert.heads import get_head
 from keras_recbert.train.run_data import RunData
 from keras_recbert.train.run_model import model_arguments, row_length
 from keras_recbert.train.task_batches import TaskBatches
@@ -79,11 +80,14 @@ class SeveralTasks:
             name: {
                 "task": data.task.head,
                 **data.task.head_arguments,
+                **_of_head(data.task.head, config.overrides),
                 "fields": list(data.task.fields),
             }
             for name, data in self.data.items()
         }
         arguments["max_sequence_length"] = length
+        for name in set().union(*heads.values()):
+            arguments.pop(name, None)  # of heads, not of the encoder
         return keras_recbert.build(config.model, task=heads, **arguments)
 
     def splits(self, run, model, scale):
@@ -120,6 +124,12 @@ class SeveralTasks:
     def warnings(self):
         """What will keep a model from learning, printed and returned as sentences."""
         return [one for data in self.data.values() for one in data.warnings()]
+
+
+def _of_head(task, overrides):
+    """Those of overrides that are arguments of the head of a task: a dict."""
+    names = get_head(task).arguments()
+    return {name: value for name, value in overrides.items() if name in names}
 
 
 class _TaskSplits:

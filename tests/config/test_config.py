@@ -36,11 +36,14 @@ def test_recipes_parse_and_build(eager_steps, path):
     several = isinstance(config.task, list)
     tasks = list(map(get_task, config.task if several else [config.task]))
     task, head, arguments = tasks[-1], tasks[-1].head, tasks[-1].head_arguments
+    sizes = dict(config.overrides)
     if several:
-        head = {one.name: {"task": one.head, **one.head_arguments} for one in tasks}
+        units = sizes.pop("relu_units", None)
+        own = {"relu_units": units}
+        head = {n.name: {"task": n.head, **n.head_arguments, **own} for n in tasks}
         arguments = {}
     encoder = encoder_class(keras_recbert.get_card(config.model).encoder)
-    sizes = getattr(encoder, "test_sizes", None) or TINY
+    sizes |= getattr(encoder, "test_sizes", None) or TINY
     model = keras_recbert.build(
         config.model,
         task=head,
@@ -48,7 +51,7 @@ def test_recipes_parse_and_build(eager_steps, path):
         dropout=config.dropout,
         **{} if config.pooling is None else {"pooling": config.pooling},
         **arguments,
-        **{**config.overrides, **sizes},
+        **sizes,
     )
     lists = ("words", "choices")
     x = [[["a", "a a"]] if field in lists else ["a a"] for field in task.fields]
@@ -95,7 +98,7 @@ def test_pretraining_recipes_parse_and_build(path):
         task="pretrainer",
         objectives=objectives,
         vocabulary=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"],
-        **{**config.overrides, **sizes},
+        **sizes,
     )
     assert pretrainer.encoder.get_config()["num_layers"] == num_layers
 

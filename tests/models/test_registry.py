@@ -45,6 +45,7 @@ def test_every_name_of_the_papers_is_there_in_order():
         "transformer_student_minilm",
         "swish_student",
         "bi_attentive_student",
+        "bi_attentive_word_student",
     ]
     assert [name for name in ALL if name in names] == names
 

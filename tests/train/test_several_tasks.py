@@ -16,6 +16,7 @@ from keras_recbert.config import DistillationConfig, FineTuningConfig
 from keras_recbert.data.task_files import read_split
 from keras_recbert.train.fine_tuning import fine_tune, load_run_data
 from keras_recbert.train.fine_tuning_table import make_fine_tuning_table
+from keras_recbert.train.precision import choose_precision
 
 SAMPLES = pathlib.Path(__file__).parent.parent / "data" / "samples"
 TASKS = ["sst2", "mrpc", "stsb"]
@@ -147,6 +148,19 @@ def test_batches_are_of_one_task_in_an_order_by_chance(glue):
         loss = model.compute_loss(features, targets, logits, weights)
         own = model.heads[task].loss()(targets[task], logits[task])
         assert float(loss) == pytest.approx(float(own), rel=1e-5)
+
+
+def test_overrides_are_of_heads_or_of_the_encoder(glue):
+    """`relu_units` goes to each head that has it, `pooled_dim` to the student."""
+    recipe = {"model": "bilstm_student", "vectors": None, "learning_rate": 1e-3}
+    sizes = {"recurrent_dim": 5, "vector_dim": 6, "pooled_dim": None, "relu_units": 4}
+    options = config(glue, **recipe, overrides=sizes)
+    data = load_run_data(options)
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "film"]
+    precision = choose_precision("float32")
+    model = data.build(options, words, None, precision)
+    assert {n: h.relu.units for n, h in model.heads.items()} == dict.fromkeys(TASKS, 4)
+    assert model.encoder.config["pooled_dim"] is None
 
 
 @pytest.mark.slow
