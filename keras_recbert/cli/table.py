@@ -62,7 +62,7 @@ def table(config: Annotated[TableConfig, arg(name="")]):
         print(f"Process {pid} is at work; its output goes to {log}. Stop: kill {pid}")
         return
     written = run(config.recipes, config.seeds, output_dir, jobs=config.jobs, **options)
-    picture = written.with_name("learning_rates.png")
+    picture = written.with_name("sweep.png")
     beside += f" and {picture.name}" if picture.exists() else ""
     print(f"Wrote {written} and {beside} beside it.")
     print(written.read_text(encoding="utf-8"))

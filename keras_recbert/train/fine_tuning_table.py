@@ -7,7 +7,7 @@ from keras_recbert.core.extras import check_installed
 from keras_recbert.core.folders import check_place, locked_folder, new_file
 from keras_recbert.core.json_files import write_json
 from keras_recbert.train.fine_tuning_plan import FINAL, TUNING, plan_rows, runs_of
-from keras_recbert.train.sweep_figure import has_learning_rates, save_sweep_figure
+from keras_recbert.train.sweep_figure import save_sweep_figure, swept_option
 from keras_recbert.train.table_runs import (
     check_different,
     finished,
@@ -20,7 +20,7 @@ from keras_recbert.train.table_runs import (
 )
 from keras_recbert.train.tuning import chosen_rows, tuning_rows
 
-RESULTS, FIGURE = "results.json", "learning_rates.png"
+RESULTS, FIGURE = "results.json", "sweep.png"
 # Where things are on one machine; what a table is made of leaves them out.
 PLACES = ("data_dir", "output_dir", "weights", "vocabulary", "vectors")
 PLACES += ("teacher", "teacher_logits", "transfer_set", "unlabelled")
@@ -30,7 +30,7 @@ def finetune_table(recipes, seeds, output_dir, jobs=1, **options):
     """Runs each recipe with each encoder, options and seed.
 
     Writes `table.md`, `results.json` and, where learning rates differ, the picture
-    `learning_rates.png`, anew after each run. Each run is a process of
+    `sweep.png`, anew after each run. Each run is a process of
     its own, `recbert finetune`, in the folder
     `RECIPE[-TASK][-OPTION=VALUE...]-MODEL-seedSEED`. What is finished is not run again,
     what was stopped is resumed, so the same command may be stopped and run again at any
@@ -170,13 +170,13 @@ class _Table:
         return found
 
     def report(self):
-        """Writes `results.json`, `table.md` and, of several, `learning_rates.png`."""
+        """Writes `results.json`, `table.md` and, of several, `sweep.png`."""
         results = list(self.results().values())
         write_json(self.folder / RESULTS, results)
         text = make_fine_tuning_table(results)
         if self.sentences:
             text += "\n" + "".join(f"- {one}\n" for one in self.sentences)
-        if has_learning_rates(results):
+        if swept_option(results) is not None:
             save_sweep_figure(self.folder / FIGURE, results)
         with new_file(self.folder / "table.md") as written:
             written.write_text(text, encoding="utf-8")

@@ -88,7 +88,7 @@ def test_rows_of_the_sweep_run(tmp_path, monkeypatch, eager_steps, capsys):
     # Fine-tuning is the first row.
     assert table[2].startswith("| tiny-freeze=None | `bert_tiny` |")
     assert "-layer=all-combine=weighted_sum | `bert_tiny` |" in table[3]
-    assert not (tmp_path / "out" / "learning_rates.png").exists()
+    assert not (tmp_path / "out" / "sweep.png").exists()
 
 
 def test_grids_as_flags():

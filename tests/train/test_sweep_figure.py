@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from keras_recbert.train.sweep_figure import has_learning_rates, save_sweep_figure
+from keras_recbert.train.sweep_figure import save_sweep_figure, swept_option
 
 
 def result(rate, seed, score, recipe="rte", model="bert_minilm", **more):
     return {
         "recipe": recipe,
+        "task": more.pop("task", recipe),
         "model": model,
         "point": {"learning_rate": rate, **more.pop("point", {})},
         "learning_rate": rate,
@@ -101,7 +102,40 @@ def test_what_else_varies_is_a_line_of_its_own(tmp_path, drawn):
 
 
 def test_one_learning_rate_needs_no_picture():
-    assert has_learning_rates(SWEEP)
-    assert not has_learning_rates(SWEEP[1:3])
-    assert not has_learning_rates([SWEEP[0], SWEEP[-1]])
-    assert not has_learning_rates([{"run": "a-seed0", "learning_rate": 1.0}])
+    assert swept_option(SWEEP) == "learning_rate"
+    assert swept_option(SWEEP[1:3]) is None
+    assert swept_option([SWEEP[0], SWEEP[-1]]) is None
+    assert swept_option([{"run": "a-seed0", "learning_rate": 1.0}]) is None
+
+
+def test_an_option_of_the_student_and_two_recipes_of_a_task(tmp_path, drawn):
+    """Figure 3.3 of Liu 2020: scores against units, distilled and on labels."""
+    units = "overrides.recurrent_dim"
+    more = [
+        result(1e-3, 0, score, recipe=recipe, task="sst2", point={units: size})
+        for recipe, scores in (("labels", (0.5, 0.6)), ("logits", (0.7, 0.9)))
+        for size, score in zip((2, 150), scores, strict=True)
+    ]
+    for one in more:
+        del one["point"]["learning_rate"]
+    assert swept_option(more) == units
+    save_sweep_figure(tmp_path / "it.png", more)
+    (axis,) = drawn[0].axes
+    assert (axis.get_title(), axis.get_xlabel()) == ("sst2", "recurrent dim")
+    lines = lines_of(axis)
+    np.testing.assert_allclose(lines["bert_minilm, labels"], [[2, 50], [150, 60]])
+    np.testing.assert_allclose(lines["bert_minilm, logits"], [[2, 70], [150, 90]])
+
+
+def test_numbers_from_zero_have_a_linear_axis(tmp_path, drawn):
+    more = [result(1e-3, 0, n / 9, point={"n_iter": n}) for n in (0, 2, 5)]
+    assert swept_option(more) == "n_iter"
+    save_sweep_figure(tmp_path / "it.png", more)
+    (axis,) = drawn[0].axes
+    assert axis.get_xscale() == "linear"
+    assert [text.get_text() for text in axis.get_xticklabels()] == ["0", "2", "5"]
+    assert lines_of(axis).keys() == {"bert_minilm, learning rate 0.001"}
+    assert (
+        swept_option([result(1e-3, 0, 0.5, point={"freeze": x}) for x in ("a", True)])
+        is None
+    )
