@@ -37,7 +37,9 @@ def test_sweeps_open_with_the_command_that_runs_them(path, monkeypatch, tmp_path
         grid=config.grid,
         tuning_fraction=config.tuning_fraction,
         data_dir=config.data_dir,
+        teacher=config.teacher,
     )
     num_points = len(grid_points(config.grid))
     assert num_points > 1
-    assert len(rows) == len(config.recipes) * len(config.models) * num_points
+    num_models = len(config.models or ["that of the recipe"])
+    assert len(rows) == len(config.recipes) * num_models * num_points
