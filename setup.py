@@ -37,6 +37,8 @@ PREPARE = [
     "nupunkt>=0.8,<0.9",  # ends of sentences; brings its own model
 ]
 DISTILL = [*TRAIN, "nltk>=3.9.2,<4"]  # parts of speech, for augmented text
+# Requests of TensorFlow Serving, as its protocol has them.
+SERVING = ["tensorflow-serving-api>=2.20,<2.21"]
 SEARCH = ["optuna>=5,<6"]  # open search of options
 NOTEBOOKS = ["nbclient>=0.10,<1", "nbformat>=5.10,<6", "ipykernel>=6.29,<8"]
 OFFICIAL = ["tf-models-official>=2.20,<2.21"]
@@ -55,6 +57,7 @@ TEST = [
     *NOTEBOOKS,
     *SEARCH,
     *DISTILL,
+    *SERVING,
     "pytest>=8,<10",
     "pytest-xdist>=3.6,<4",  # two test files side by side
     "ruff==0.17.5",  # a new formatter is a change of its own
@@ -81,11 +84,21 @@ setup(
         "pretrain": [*TRAIN, *PREPARE],
         "official": OFFICIAL,
         "distill": DISTILL,
+        "serving": SERVING,
         "search": [*TRAIN, *SEARCH],
         "notebooks": [*TRAIN, *NOTEBOOKS],
         "benchmark": BENCHMARK,
         "test": TEST,
-        "all": [*TRAIN, *DATA, *PREPARE, *SEARCH, *DISTILL, *NOTEBOOKS, *OFFICIAL],
+        "all": [
+            *TRAIN,
+            *DATA,
+            *PREPARE,
+            *SEARCH,
+            *DISTILL,
+            *SERVING,
+            *NOTEBOOKS,
+            *OFFICIAL,
+        ],
     },
     entry_points={"console_scripts": ["recbert = keras_recbert.cli:main"]},
     classifiers=[

@@ -15,7 +15,7 @@ from keras_recbert.cli.arguments import config_from, without_empty
 from keras_recbert.cli.augmenting import augment
 from keras_recbert.cli.corpora import prepare, vocabulary
 from keras_recbert.cli.extensions import import_extensions
-from keras_recbert.cli.files import convert, export
+from keras_recbert.cli.files import check, convert, export
 from keras_recbert.cli.glue import glue
 from keras_recbert.cli.predicting import predict
 from keras_recbert.cli.probing import probe
@@ -58,6 +58,7 @@ COMMANDS = {
     "evaluate": evaluate,
     "probe": probe,
     "export": export,
+    "check": check,
     "convert": convert,
     "predict": predict,
     "vocabulary": vocabulary,

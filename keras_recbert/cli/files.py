@@ -14,6 +14,8 @@ def export(
     output: Positional[str],
     fields: tuple[str, ...] | None = None,
     format: Literal["savedmodel", "litert"] = "savedmodel",
+    version: int | None = None,
+    precision: Literal["float32", "bfloat16"] | None = None,
     int8: bool = False,
     overwrite: bool = False,
 ):
@@ -30,16 +32,24 @@ def export(
             default what the model was trained on.
         format: savedmodel; or litert, packed ids to scores by built-in ops, with the
             vocabulary in a file beside it.
+        version: Of a SavedModel, its number: the folder then is one that TensorFlow
+            Serving loads, FOLDER/VERSION/saved_model.pb with requests to warm it up and
+            the files that configure the server beside it.
+        precision: Of a SavedModel: bfloat16, weights of half the bytes; by default
+            that of the model.
         int8: Of litert: weights of 8 bits, a quarter of the bytes.
         overwrite: Replace the folder if it exists.
     """
     if format == "savedmodel" and int8:
         raise ValueError("--int8 is for LiteRT files. Add --format litert.")
-    if format == "litert" and fields is not None:
-        raise ValueError(
-            "--fields is for a SavedModel. A LiteRT file has those that the model was "
-            "trained on. Leave --fields out."
-        )
+    for name, value in (("fields", fields), ("version", version)):
+        if format == "litert" and value is not None:
+            raise ValueError(
+                f"--{name} is for a SavedModel. A LiteRT file has the fields that the "
+                f"model was trained on, and no version. Leave --{name} out."
+            )
+    if format == "litert" and precision is not None:
+        raise ValueError("--precision is for a SavedModel. Smaller LiteRT: --int8.")
     loaded = keras_recbert.load(model)
     if isinstance(loaded, keras_recbert.tasks.Pretrainer):
         raise ValueError(
@@ -49,8 +59,13 @@ def export(
     if format == "litert":
         _export_litert(loaded, output, int8, overwrite)
         return
+    if precision is not None:
+        loaded = _in_precision(loaded, precision)
     if fields is None:
         fields = getattr(loaded, "fields", ("text",))  # an encoder's
+    if version is not None:
+        _export_bundle(loaded, output, version, fields, overwrite)
+        return
     loaded.export_savedmodel(output, fields=fields, overwrite=overwrite)
     from keras_recbert.serving.savedmodel import saved_model_cli_line
 
@@ -65,6 +80,47 @@ def export(
         "TensorFlow's saved_model_cli needs the ops of TF Text, so call it as: "
         f"{saved_model_cli_line(output, fields, lists)}"
     )
+
+
+def _in_precision(model, precision):
+    from keras_recbert.models.precision import in_precision
+
+    if not hasattr(model, "encoder"):
+        raise ValueError(
+            "--precision is of a model with a head. Received: an encoder. Leave it out."
+        )
+    return in_precision(model, precision)
+
+
+def _export_bundle(model, output, version, fields, overwrite):
+    from keras_recbert.serving.bundle import write_bundle
+
+    written = write_bundle(model, output, version, fields, overwrite=overwrite)
+    print(
+        f"Wrote {written}, and beside it what TensorFlow Serving needs: README.md says "
+        f"how to start it. Try it first: recbert check {output}"
+    )
+
+
+def check(model: Positional[str]):
+    """Loads a SavedModel as a server does, which has TensorFlow and TF Text alone.
+
+    Replays the requests that warm it up, and lists the ops that TensorFlow lacks with
+    the first release of TF Text that has them.
+
+    Args:
+        model: A SavedModel, or a folder of numbered versions, of which the highest is
+            checked.
+    """
+    from keras_recbert.serving.check import check_bundle
+
+    found = check_bundle(model)
+    print(found)
+    if found.refused:
+        raise ValueError(
+            f"{found.path} has ops that not every server knows: "
+            f"{', '.join(found.refused)}."
+        )
 
 
 def _export_litert(model, output, int8, overwrite):

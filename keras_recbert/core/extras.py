@@ -7,6 +7,7 @@ _DISTRIBUTIONS = {
     "apache_beam": "apache-beam",
     "sklearn": "scikit-learn",
     "tensorflow_datasets": "tensorflow-datasets",
+    "tensorflow_serving": "tensorflow-serving-api",
 }
 
 

@@ -22,11 +22,30 @@ def ask_in_clean_process(path, inputs, signature="serving_default"):
     Raises:
         RuntimeError: if the process fails; with the end of what it printed.
     """
-    request = {"path": str(path), "signature": signature, "inputs": inputs}
+    (answer,) = replay_in_clean_process(path, [(signature, inputs)])["answers"]
+    return answer
+
+
+def replay_in_clean_process(path, requests):
+    """Loads a SavedModel in a new Python and asks it one request after the other.
+
+    Args:
+        path: str or path. Folder of the SavedModel.
+        requests: list of tuples of the name of a signature and a dict of input name to
+            list of values.
+
+    Returns:
+        dict of `answers`, a list of dicts of output name to list of values; `seconds`,
+        those of each request; and `ops`, dict of "tensorflow" and "tf_text" to the
+        names of the ops that the process knows of them.
+
+    Raises:
+        RuntimeError: if the process fails; with the end of what it printed.
+    """
     process = subprocess.run(
         # Isolated: no current folder, no PYTHONPATH, no user packages.
         [sys.executable, "-I", str(STANDALONE)],
-        input=json.dumps(request),
+        input=json.dumps({"path": str(path), "requests": requests}),
         capture_output=True,
         text=True,
     )

@@ -16,7 +16,7 @@ from keras_recbert.ops.implementation import portable_graphs
 
 MARKER = "saved_model.pb"
 # What TensorFlow writes beside it.
-FILES = (MARKER, "variables", "assets", "fingerprint.pb")
+FILES = (MARKER, "variables", "assets", "assets.extra", "fingerprint.pb")
 PACKED = ("token_ids", "segment_ids", "padding_mask")
 _NOTES = ("Assets written to:", "with ops with unsaved custom gradients")
 # What TensorFlow raises for files that were cut, lost or changed.
@@ -32,7 +32,7 @@ _DAMAGED = (
 )
 
 
-def write_savedmodel(model, path, fields=("text",), overwrite=False):
+def write_savedmodel(model, path, fields=("text",), overwrite=False, finish=None):
     """Writes a SavedModel whose default signature takes raw strings.
 
     Signatures:
@@ -62,6 +62,8 @@ def write_savedmodel(model, path, fields=("text",), overwrite=False):
         path: str or path. A folder that does not exist yet.
         fields: sequence of str. Fields an example has.
         overwrite: bool. Replaces `path` if it exists.
+        finish: optional function of the path of the folder, called before that takes
+            its name, to add files to it.
 
     Raises:
         ValueError: if `fields` are not those of the preprocessor.
@@ -104,6 +106,8 @@ def write_savedmodel(model, path, fields=("text",), overwrite=False):
         endpoints[name] = from_fields(one), specs
     with write_folder(path, FILES, overwrite) as folder:
         _write(folder, endpoints, model)
+        if finish is not None:
+            finish(folder)
 
 
 def write_packed_savedmodel(model, path, input_signature=None, verbose=None):
@@ -279,6 +283,24 @@ def saved_model_cli_line(path, fields=("text",), list_fields=()):
     )
 
 
+def graph_ops(path):
+    """Names of the ops of a SavedModel, a set; its functions are no ops.
+
+    Args:
+        path: str or path. A folder that holds `saved_model.pb`.
+    """
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    proto = saved_model_pb2.SavedModel()
+    proto.ParseFromString((pathlib.Path(path) / MARKER).read_bytes())
+    graph = proto.meta_graphs[0].graph_def
+    functions = {function.signature.name for function in graph.library.function}
+    nodes = list(graph.node)
+    for function in graph.library.function:
+        nodes.extend(function.node_def)
+    return {node.op for node in nodes} - functions
+
+
 def foreign_ops(path):
     """Ops of a SavedModel that a plain TensorFlow with TF Text cannot run anywhere.
 
@@ -290,15 +312,7 @@ def foreign_ops(path):
         that are cuDNN's and need a GPU.
     """
     import tensorflow_text  # noqa: F401  registers its ops
-    from tensorflow.core.protobuf import saved_model_pb2
     from tensorflow.python.framework import op_def_registry
 
-    proto = saved_model_pb2.SavedModel()
-    proto.ParseFromString((pathlib.Path(path) / MARKER).read_bytes())
-    graph = proto.meta_graphs[0].graph_def
-    functions = {function.signature.name for function in graph.library.function}
-    nodes = list(graph.node)
-    for function in graph.library.function:
-        nodes.extend(function.node_def)
-    ops = {node.op for node in nodes} - functions
+    ops = graph_ops(path)
     return sorted(op for op in ops if op_def_registry.get(op) is None or "Cudnn" in op)

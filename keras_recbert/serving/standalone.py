@@ -1,13 +1,16 @@
 """Asks a SavedModel with TensorFlow and TF Text alone. Run as a script.
 
-Reads JSON from standard input, `{"path": ..., "signature": ..., "inputs": {name:
-list}}`, and prints the outputs as JSON. Nothing of this package is imported, and
-importing it is made impossible first: what runs here runs in any server.
+Reads JSON from standard input, `{"path": ..., "requests": [[signature, {name: list}],
+...]}`, and prints JSON: `answers`, the outputs of each request, `seconds` that each
+took, and `ops`, the ops that TensorFlow has, and those that TF Text adds. Nothing of
+this package is imported, and importing it is made impossible first: what runs here runs
+in any server.
 """
 
 import json
 import os
 import sys
+import time
 
 sys.modules["keras_recbert"] = None  # from here on, importing it raises
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -15,22 +18,36 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 def main():
     import tensorflow as tf
+
+    of_tensorflow = registered_ops()
     import tensorflow_text  # noqa: F401  registers the ops of the tokenizer
 
-    request = json.load(sys.stdin)
-    loaded = tf.saved_model.load(request["path"])
-    signature = loaded.signatures[request["signature"]]
-    specs = signature.structured_input_signature[1]
-    outputs = signature(
-        **{
-            name: tf.constant(values, specs[name].dtype)
-            for name, values in request["inputs"].items()
-        }
-    )
-    answers = {
-        name: [_plain(row) for row in value.numpy()] for name, value in outputs.items()
-    }
-    json.dump(answers, sys.stdout)
+    of_tf_text = registered_ops() - of_tensorflow
+    job = json.load(sys.stdin)
+    loaded = tf.saved_model.load(job["path"])
+    answers, seconds = [], []
+    for name, inputs in job["requests"]:
+        signature = loaded.signatures[name]
+        specs = signature.structured_input_signature[1]
+        inputs = {k: tf.constant(v, specs[k].dtype) for k, v in inputs.items()}
+        start = time.perf_counter()
+        outputs = {k: value.numpy() for k, value in signature(**inputs).items()}
+        seconds.append(time.perf_counter() - start)
+        answers.append(
+            {key: [_plain(row) for row in value] for key, value in outputs.items()}
+        )
+    ops = {"tensorflow": sorted(of_tensorflow), "tf_text": sorted(of_tf_text)}
+    json.dump({"answers": answers, "seconds": seconds, "ops": ops}, sys.stdout)
+
+
+def registered_ops():
+    """Names of the ops that this process knows, a set."""
+    from tensorflow.core.framework import op_def_pb2
+    from tensorflow.python.client import pywrap_tf_session
+
+    known = pywrap_tf_session.TF_GetBuffer(pywrap_tf_session.TF_GetAllOpList())
+    ops = op_def_pb2.OpList.FromString(known)
+    return {op.name for op in ops.op}
 
 
 def _plain(value):
