@@ -39,6 +39,7 @@ def made_up_scores(monkeypatch, scores):
     monkeypatch.setattr(training_run, "ValidationScores", Scores)
 
 
+@pytest.mark.slow
 def test_a_run_stops_early_and_keeps_its_best_epoch(
     eager_steps, options, monkeypatch, capsys
 ):

@@ -250,7 +250,10 @@ def test_overwrite_replaces_what_a_run_wrote_and_nothing_else(tmp_path):
     assert (tmp_path / "tensorboard" / "mine").read_text() == "mine"
 
 
-@pytest.mark.parametrize("change", [{"epochs": 2}, {"text": "another text"}])
+@pytest.mark.parametrize(
+    "change",
+    [{"epochs": 2}, pytest.param({"text": "another text"}, marks=pytest.mark.slow)],
+)
 def test_overwrite_replaces_a_stopped_run_of_other_options_or_texts(
     tmp_path, monkeypatch, capsys, change
 ):
