@@ -53,6 +53,7 @@ def test_python_blocks_of_the_docs_run(tmp_path, monkeypatch):
         "question_answering.md",
         "several_heads.md",
         "tagging.md",
+        "tensorflow_serving.md",
         "weights.md",
         "word_vectors.md",
     }
