@@ -40,6 +40,11 @@ DISTILL = [*TRAIN, "nltk>=3.9.2,<4"]  # parts of speech, for augmented text
 # Requests of TensorFlow Serving, as its protocol has them.
 SERVING = ["tensorflow-serving-api>=2.20,<2.21"]
 SEARCH = ["optuna>=5,<6"]  # open search of options
+SERVE = [
+    "starlette>=1.0,<2",  # routes and requests
+    "uvicorn>=0.40,<1",  # sockets and HTTP
+    "prometheus-client>=0.22,<1",  # what `GET /metrics` answers
+]
 NOTEBOOKS = ["nbclient>=0.10,<1", "nbformat>=5.10,<6", "ipykernel>=6.29,<8"]
 OFFICIAL = ["tf-models-official>=2.20,<2.21"]
 # What `recbert benchmark` compares with; the Model Garden is in OFFICIAL, and
@@ -58,6 +63,8 @@ TEST = [
     *SEARCH,
     *DISTILL,
     *SERVING,
+    *SERVE,
+    "httpx>=0.28,<1",  # asks the server
     "pytest>=8,<10",
     "pytest-xdist>=3.6,<4",  # two test files side by side
     "ruff==0.17.5",  # a new formatter is a change of its own
@@ -85,6 +92,7 @@ setup(
         "official": OFFICIAL,
         "distill": DISTILL,
         "serving": SERVING,
+        "serve": SERVE,
         "search": [*TRAIN, *SEARCH],
         "notebooks": [*TRAIN, *NOTEBOOKS],
         "benchmark": BENCHMARK,
@@ -96,6 +104,7 @@ setup(
             *SEARCH,
             *DISTILL,
             *SERVING,
+            *SERVE,
             *NOTEBOOKS,
             *OFFICIAL,
         ],

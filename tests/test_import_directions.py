@@ -39,6 +39,8 @@ ARROWS = {
     # What is read and written of a model, above the models.
     "convert": {"blocks", "core", "registration", "tasks", "text", *MODELS},
     "serving": {"data", "core", "keras_backend", "text", *MODELS},
+    # Models are files to it.
+    "server": {"config", "core", "serving"},
     "builder": {
         "blocks",
         "convert",

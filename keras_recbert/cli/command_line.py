@@ -20,6 +20,7 @@ from keras_recbert.cli.glue import glue
 from keras_recbert.cli.predicting import predict
 from keras_recbert.cli.probing import probe
 from keras_recbert.cli.results import results
+from keras_recbert.cli.serving import serve
 from keras_recbert.cli.speed import benchmark, frontier, profile
 from keras_recbert.cli.table import table
 from keras_recbert.cli.training import (
@@ -40,6 +41,7 @@ from keras_recbert.config import (
     PrepareConfig,
     PretrainingConfig,
     ProbeConfig,
+    ServeConfig,
     TableConfig,
 )
 from keras_recbert.core.os_errors import in_words, is_of_tensorflow
@@ -61,6 +63,7 @@ COMMANDS = {
     "check": check,
     "convert": convert,
     "predict": predict,
+    "serve": serve,
     "vocabulary": vocabulary,
     "benchmark": benchmark,
     "explain": explain,
@@ -76,6 +79,7 @@ CONFIGS = {
     "pretrain": PretrainingConfig,
     "table": TableConfig,
     "predict": PredictConfig,
+    "serve": ServeConfig,
     "probe": ProbeConfig,
     "benchmark": BenchmarkConfig,
 }

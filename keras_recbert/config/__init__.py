@@ -11,6 +11,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "BenchmarkConfig",
             "PredictConfig",
             "PrepareConfig",
+            "ServeConfig",
             "TableConfig",
         ],
         "distillation": ["DistillationConfig"],

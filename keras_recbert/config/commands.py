@@ -1,6 +1,8 @@
 """Options of commands that run nothing to resume, as data. Imports no TensorFlow."""
 
 import dataclasses
+import ipaddress
+import math
 from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
@@ -279,3 +281,72 @@ class BenchmarkConfig(CommandConfig):
     task: str | None = None
     data_dir: str | None = None
     timeout: float = 900.0
+
+
+@dataclasses.dataclass
+class ServeConfig(CommandConfig):
+    """What is served over HTTP, where, and how much at a time.
+
+    Args:
+        folders: SavedModels as `recbert export` writes them, or folders of numbered
+            versions, NAME/1/saved_model.pb, of which the highest is served. The name
+            of the folder is that of the model.
+        host: Address to listen at. Others than those of this machine need a token.
+        port: Port to listen at; 0 takes a free one.
+        token_file: A file with a token. Requests then need the header
+            `Authorization: Bearer TOKEN`.
+        max_batch_size: Texts of a call of the model, which requests share.
+        batch_timeout_ms: Milliseconds that a text waits for others to share its call.
+        max_waiting: Texts that may wait; requests beyond are answered by status 429.
+        max_texts: Texts of a request, and of a list in one; beyond, status 413.
+        max_body_mb: Megabytes of the body of a request; beyond, status 413.
+        timeout_s: Seconds until an answer; beyond, status 504.
+        poll_seconds: Seconds between looks for new versions.
+    """
+
+    folders: Annotated[Positional[list[str]], arg(metavar="DIR [DIR ...]")]
+    host: str = "127.0.0.1"
+    port: int = 8501
+    token_file: str | None = None
+    max_batch_size: int = 64
+    batch_timeout_ms: float = 2.0
+    max_waiting: int = 1024
+    max_texts: int = 256
+    max_body_mb: float = 8.0
+    timeout_s: float = 30.0
+    poll_seconds: float = 5.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_integer(least=0, most=65535, port=self.port)
+        sizes = ("max_batch_size", "max_waiting", "max_texts")
+        check_integer(**{name: getattr(self, name) for name in sizes})
+        if self.max_texts > self.max_waiting:
+            raise ValueError(
+                "A request of `max_texts` must fit among those that wait. Received: "
+                f"max_texts={self.max_texts}, max_waiting={self.max_waiting}."
+            )
+        if not 0 <= self.batch_timeout_ms <= 10_000:
+            raise ValueError(
+                "`batch_timeout_ms` must be from 0 to 10000. Received: "
+                f"batch_timeout_ms={self.batch_timeout_ms}."
+            )
+        for name in ("max_body_mb", "timeout_s", "poll_seconds"):
+            value = getattr(self, name)
+            if not 0 < value < math.inf:
+                raise ValueError(
+                    f"`{name}` must be a number above 0. Received: {name}={value}."
+                )
+        if self.token_file is None and not _is_of_this_machine(self.host):
+            raise ValueError(
+                "Other machines reach this address, so requests need a token: "
+                "--token-file FILE, which `openssl rand -hex 32 > FILE` writes. "
+                f"Received: host={self.host}."
+            )
+
+
+def _is_of_this_machine(host):
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False  # another name

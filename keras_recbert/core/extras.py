@@ -5,6 +5,7 @@ import importlib.util
 # Names of distributions where they differ from those of modules.
 _DISTRIBUTIONS = {
     "apache_beam": "apache-beam",
+    "prometheus_client": "prometheus-client",
     "sklearn": "scikit-learn",
     "tensorflow_datasets": "tensorflow-datasets",
     "tensorflow_serving": "tensorflow-serving-api",
