@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import http
 import logging
+import re
 import time
 
 import tensorflow as tf
@@ -224,8 +225,14 @@ class _Server:
             ) from error
         except tf.errors.InvalidArgumentError as error:
             raise HTTPException(
-                400, f"The model refuses this: {in_words(error)}"
+                400, f"The model refuses this: {_reason(error)}"
             ) from error
+
+
+def _reason(error):
+    """What an op of TensorFlow says, without the place in the graph around it."""
+    found = re.search(r"([^\n]+)\n\t \[\[", error.message)
+    return found[1].strip() if found else in_words(error)
 
 
 @contextlib.contextmanager

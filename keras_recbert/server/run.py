@@ -83,7 +83,8 @@ def _make_server(config):
 def _bind(host, port):
     """A socket of an address; it listens once the models are loaded."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family)
+    # With the protocol named, asyncio sends at once (TCP_NODELAY).
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
