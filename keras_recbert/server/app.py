@@ -129,7 +129,9 @@ class _Server:
 
     def _model(self, request):
         """The model and the version that a path names."""
-        name, number = request.path_params["model"], None
+        if ":" in request.url.path and request.method != "POST":  # GET ...:predict
+            raise HTTPException(405)
+        name = request.path_params["model"]
         if name not in self.models:
             raise HTTPException(
                 404,

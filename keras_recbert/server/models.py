@@ -15,7 +15,7 @@ from keras_recbert.serving.savedmodel import MARKER, read_savedmodel
 LOG = logging.getLogger("keras_recbert.server")
 DEFAULT = "serving_default"
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
-_NAME = re.compile(r"[\w.@+ -]+")
+_NAME = re.compile(r"[A-Za-z0-9_.@+-]+")
 
 
 class Signature:
@@ -134,7 +134,7 @@ class Model:
         if not _NAME.fullmatch(self.name):
             raise ValueError(
                 f"The name of the folder {folder} is that of the model in its address. "
-                "Valid are letters, digits, blanks and . @ + - _. Received: "
+                "Valid are letters of ASCII, digits and . @ + - _. Received: "
                 f"{self.name!r}. Rename it, or make a link to it with another name."
             )
         if not versions_on_disk(self.folder):

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import logging
+import shlex
 import socket
 import threading
 
@@ -138,7 +139,9 @@ class _Uvicorn(uvicorn.Server):
         body = json.dumps({"instances": [examples]})
         token = ""
         if self._token_file:
-            token = f'-H "Authorization: Bearer $(cat {self._token_file})" '
+            token = (
+                f'-H "Authorization: Bearer $(cat {shlex.quote(self._token_file)})" '
+            )
         yield f"Serving {model.name}, version {model.version.number}, at {self.url}"
         yield f"curl {token}-d '{body}' {self.url}/v1/models/{model.name}:predict"
 
