@@ -4,6 +4,7 @@ Each page has a folder of its own, its commands run one after the other, and nam
 as DIR and MINILM stand for real data there. Appended options make a command small.
 """
 
+import contextlib
 import csv
 import glob
 import itertools
@@ -12,9 +13,12 @@ import os
 import re
 import shlex
 import shutil
+import signal
+import socket
 import subprocess
 import sysconfig
 
+import processes
 import pytest
 import yaml
 from docs_pages import PAGES, ROOT, blocks, inline_commands, shell_commands
@@ -60,6 +64,7 @@ SMALL = {
     "recbert benchmark teacher": f"--quick {BENCHMARK}",
     "recbert benchmark": f"swish_rnn --shapes 2x8 {BENCHMARK}",
     "recbert profile": "--shape 2x8 --steps 1",
+    "curl": "--fail --silent --show-error",
     "pip install": PIP,
     "pytest": "tests/core/test_checks.py -p no:cacheprovider",
 }
@@ -129,6 +134,37 @@ def run(command):
     words = shlex.split(command)[1:]
     argv = [path for word in words for path in sorted(glob.glob(word)) or [word]]
     assert main(argv) == 0, command
+
+
+@contextlib.contextmanager
+def servers():
+    """Gives a function that starts `recbert serve` and waits until it is asked.
+
+    At the end of the block each gets SIGTERM, and must end well.
+    """
+    started = []
+
+    def start(command):
+        process = processes.start(*shlex.split(command)[1:])
+        started.append(process)
+        port = int((re.findall(r"--port (\d+)", command) or ["8501"])[0])
+        processes.wait_for(process, lambda: _listens(port), 60)
+
+    try:
+        yield start
+    finally:
+        for process in started:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+    for process in started:
+        assert "Stopped" in processes.finish(process)
+
+
+def _listens(port):
+    with contextlib.suppress(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port)).close()
+        return True
+    return False
 
 
 # What the names in the commands stand for -------------------------------------------
@@ -272,15 +308,17 @@ def few_docs(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", COMMANDS_OF)
 def test_commands_run_one_after_the_other(page, place, few_docs):
-    if page == "README.md":  # its first block of Python writes this
+    if page in ("README.md", "serving.md"):  # the README's first block writes this
         tiny_model(label_names=["bad", "good"]).export_savedmodel("film_model")
     if page == "speed.md":  # TEACHER is one of the reader's
         tiny_model(pooling="first", label_names=["0", "1"]).save_preset("TEACHER")
     if page == "extending.md":  # CORPUS is one of the reader's
         run("recbert prepare held_out.txt --output-dir CORPUS --vocabulary-size 300")
-    with registries_kept():
+    with registries_kept(), servers() as serve:
         for command in COMMANDS_OF[page]:
-            if command not in NOT_RUN:
+            if command.startswith("recbert serve "):
+                serve(command)
+            elif command not in NOT_RUN:
                 run(small(command))
     if page == "README.md":
         for name in (

@@ -8,6 +8,7 @@ import pytest
 import tyro
 from docs_pages import PAGES, README, ROOT, blocks, shell_commands
 from registries import registries_kept
+from toy_texts import tiny_model
 
 import keras_recbert
 from keras_recbert.cli import COMMANDS, CONFIGS, with_config
@@ -39,6 +40,8 @@ def test_python_blocks_of_the_docs_run(tmp_path, monkeypatch):
         # tests/test_extending.py, tests/train/test_open_search.py
         if name not in ("README.md", "extending.md", "sweeps.md"):
             namespace = {}
+            if name == "serving.md":  # the reader's, of the README
+                tiny_model(label_names=["bad", "good"]).export_savedmodel("film_model")
             with registries_kept():
                 for block in blocks("python", text):
                     exec(compile(block, name, "exec"), namespace)
@@ -52,6 +55,7 @@ def test_python_blocks_of_the_docs_run(tmp_path, monkeypatch):
         "multiple_choice.md",
         "question_answering.md",
         "several_heads.md",
+        "serving.md",
         "tagging.md",
         "tensorflow_serving.md",
         "weights.md",
