@@ -318,6 +318,11 @@ class ServeConfig(CommandConfig):
 
     def __post_init__(self):
         super().__post_init__()
+        if not self.folders:
+            raise ValueError(
+                "There is nothing to serve: name the folder of a SavedModel or more. "
+                "`recbert export MODEL FOLDER` writes one."
+            )
         check_integer(least=0, most=65535, port=self.port)
         sizes = ("max_batch_size", "max_waiting", "max_texts")
         check_integer(**{name: getattr(self, name) for name in sizes})

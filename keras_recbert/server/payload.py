@@ -45,17 +45,7 @@ def read_request(body, signatures, max_texts):
         ValueError: if the body is no request, or does not fit the signature.
         HTTPException: with status 413, if there are too many texts.
     """
-    try:
-        request = json.loads(body.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"The body is not UTF-8: byte {error.start} is {body[error.start]:#04x}. "
-            'Send other bytes in base64: {"b64": "..."}.'
-        ) from error
-    except RecursionError as error:
-        raise ValueError("The body is nested too deeply.") from error
-    except ValueError as error:
-        raise ValueError(f"The body is not JSON: {error}.") from error
+    request = _parsed(body)
     if not isinstance(request, dict):
         raise ValueError(
             'The body must be an object, such as {"instances": ["a text"]}. Received: '
@@ -89,6 +79,21 @@ def read_request(body, signatures, max_texts):
         for name, spec in signature.inputs.items()
     }
     return Request(signature, columns, _num_rows(columns), by_row)
+
+
+def _parsed(body):
+    """The value of a JSON document in UTF-8."""
+    try:
+        return json.loads(body.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"The body is not UTF-8: byte {error.start} is {body[error.start]:#04x}. "
+            'Send other bytes in base64: {"b64": "..."}.'
+        ) from error
+    except RecursionError as error:
+        raise ValueError("The body is nested too deeply.") from error
+    except ValueError as error:
+        raise ValueError(f"The body is not JSON: {error}.") from error
 
 
 def _columns_of_rows(rows, inputs, max_texts):

@@ -209,6 +209,8 @@ def test_wrong_options_are_refused_before_a_model_is_loaded(tmp_path, film_model
     ):
         with pytest.raises(ValueError, match=message):
             ServeConfig(["nothing"], **options)
+    with pytest.raises(ValueError, match="nothing to serve: name the folder"):
+        ServeConfig([])
     (tmp_path / "token").write_text("\n")
     config = ServeConfig(["nothing"], host="::1", token_file=str(tmp_path / "token"))
     with pytest.raises(ValueError, match=r"token must hold a token.*openssl|cannot be"):
