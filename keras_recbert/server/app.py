@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import http
 import logging
-import re
 import time
 
 import tensorflow as tf
@@ -14,7 +13,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from keras_recbert.core.names import nearest
-from keras_recbert.core.os_errors import in_words
 from keras_recbert.server.batching import Batcher, QueueFull
 from keras_recbert.server.limits import (
     TokenGate,
@@ -23,7 +21,7 @@ from keras_recbert.server.limits import (
     read_token,
 )
 from keras_recbert.server.metrics import Metrics
-from keras_recbert.server.models import open_models
+from keras_recbert.server.models import open_models, reason
 from keras_recbert.server.payload import read_request, write_answer
 
 LOG = logging.getLogger("keras_recbert.server")
@@ -227,14 +225,8 @@ class _Server:
             ) from error
         except tf.errors.InvalidArgumentError as error:
             raise HTTPException(
-                400, f"The model refuses this: {_reason(error)}"
+                400, f"The model refuses this: {reason(error)}"
             ) from error
-
-
-def _reason(error):
-    """What an op of TensorFlow says, without the place in the graph around it."""
-    found = re.search(r"([^\n]+)\n\t \[\[", error.message)
-    return found[1].strip() if found else in_words(error)
 
 
 @contextlib.contextmanager

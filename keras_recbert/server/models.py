@@ -10,6 +10,7 @@ import tensorflow as tf
 from google.protobuf import json_format
 from tensorflow.core.protobuf import saved_model_pb2
 
+from keras_recbert.core.os_errors import in_words
 from keras_recbert.serving.savedmodel import MARKER, read_savedmodel
 
 LOG = logging.getLogger("keras_recbert.server")
@@ -84,10 +85,9 @@ def load_version(number, path):
     try:
         default({name: _example(spec) for name, spec in default.inputs.items()})
     except (tf.errors.OpError, ValueError) as error:
-        reason = str(error).partition("\n")[0]
         raise ValueError(
-            f"The SavedModel at {path} does not answer the text 'a': {reason}. Write "
-            "it anew: recbert export MODEL FOLDER."
+            f"The SavedModel at {path} does not answer the text 'a': {reason(error)}. "
+            "Write it anew: recbert export MODEL FOLDER."
         ) from error
     proto = saved_model_pb2.SavedModel()
     proto.ParseFromString((pathlib.Path(path) / MARKER).read_bytes())
@@ -103,10 +103,18 @@ def load_version(number, path):
 
 
 def _example(spec):
-    shape = [size or 1 for size in spec.shape]
+    """One example; two of what it has a list of, as choices need another."""
+    shape = [1, *(size or 2 for size in spec.shape[1:])] if spec.shape.rank else []
     if spec.dtype == tf.string:
         return np.full(shape, b"a", object)
     return np.zeros(shape, spec.dtype.as_numpy_dtype)
+
+
+def reason(error):
+    """What an op of TensorFlow says, without the place in the graph around it."""
+    message = getattr(error, "message", "")
+    found = re.search(r"([^\n]+)\n\t \[\[", message)
+    return found[1].strip() if found else in_words(error)
 
 
 class Model:

@@ -148,6 +148,6 @@ class _Uvicorn(uvicorn.Server):
 
 def _example(spec):
     value = "a text" if spec.dtype.name == "string" else 0
-    for _ in spec.shape[1:]:
-        value = [value]
+    for size in reversed(spec.shape[1:]):
+        value = [value] * (size or 2)
     return value

@@ -1,13 +1,20 @@
 """Which version of a model is served, and what is told of the others."""
 
+import concurrent.futures
 import logging
 import os
+import re
 import shutil
 
+import httpx
+import numpy as np
 import pytest
+from harness import randomize
+from toy_texts import tiny_model
 
-from keras_recbert.server import models
-from keras_recbert.server.models import Model, open_models
+from keras_recbert.config import ServeConfig
+from keras_recbert.server import models, running
+from keras_recbert.server.models import Model, load_version, open_models
 
 
 def damage(version):
@@ -75,3 +82,40 @@ def test_a_folder_without_a_model_says_what_to_do(tmp_path, film_model):
     (tmp_path / "d:e" / "1").mkdir(parents=True)
     with pytest.raises(ValueError, match=r"name of the folder.*Received: 'd:e'"):
         Model(tmp_path / "d:e")
+
+
+def test_answers_that_are_as_long_as_those_beside_them_get_a_call_each(
+    tmp_path, capsys
+):
+    """Choices of two sizes at once; the line that is printed works, too."""
+    model = tiny_model(task="multiple_choice")
+    randomize(model)
+    path = tmp_path / "choices"
+    model.export_savedmodel(path, fields=("text", "choices"))
+    default = load_version(1, path).signatures["serving_default"]
+    assert not default.joins
+    examples = [("a film", ["good", "bad"]), ("a story", ["x", "a fine film", "x x"])]
+
+    def direct(text, choices):
+        columns = {"text": [text.encode()], "choices": [[c.encode() for c in choices]]}
+        arrays = {name: np.array(value, object) for name, value in columns.items()}
+        return {name: values[0] for name, values in default(arrays).items()}
+
+    expected = [direct(*example) for example in examples]
+    assert [len(row["scores"]) for row in expected] == [2, 3]
+    config = ServeConfig([str(path)], port=0, batch_timeout_ms=200)
+    with running(config) as url:
+        predict = f"{url}/v1/models/choices:predict"
+
+        def ask(example):
+            row = dict(zip(("text", "choices"), example, strict=True))
+            return httpx.post(predict, json={"instances": [row]}).json()["predictions"]
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            for (row,), own in zip(
+                pool.map(ask, examples * 4), expected * 4, strict=True
+            ):
+                np.testing.assert_allclose(row["scores"], own["scores"], atol=1e-5)
+                assert row.keys() == own.keys()
+        body = re.search("curl -d '(.*)' http", capsys.readouterr().out)[1]
+        assert len(httpx.post(predict, content=body).json()["predictions"]) == 1
