@@ -31,6 +31,7 @@ def serve(config):
     handler.setFormatter(logging.Formatter("%(asctime)s recbert: %(message)s"))
     LOG.addHandler(handler)
     LOG.setLevel(logging.INFO)
+    LOG.propagate = False  # or the root, where it has a handler, says it again
     try:
         # uvicorn answers what it has, and then raises the signal a second time.
         with contextlib.suppress(KeyboardInterrupt):
@@ -38,6 +39,7 @@ def serve(config):
     finally:
         server.socket.close()
         LOG.removeHandler(handler)
+        LOG.propagate = True
     print("Stopped: what was accepted is answered.", flush=True)
 
 
@@ -111,6 +113,7 @@ class _Uvicorn(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
+                log_config=None,  # its own would close the handlers of a notebook
                 log_level="warning",
                 access_log=False,
                 server_header=False,
