@@ -37,10 +37,9 @@ PREPARE = [
     "nupunkt>=0.8,<0.9",  # ends of sentences; brings its own model
 ]
 DISTILL = [*TRAIN, "nltk>=3.9.2,<4"]  # parts of speech, for augmented text
-# Requests of TensorFlow Serving, as its protocol has them.
-SERVING = ["tensorflow-serving-api>=2.20,<2.21"]
 SEARCH = ["optuna>=5,<6"]  # open search of options
 SERVE = [
+    "tensorflow-serving-api>=2.20,<2.21",  # requests that warm a server up
     "starlette>=1.0,<2",  # routes and requests
     "uvicorn>=0.40,<1",  # sockets and HTTP
     "prometheus-client>=0.22,<1",  # what `GET /metrics` answers
@@ -62,7 +61,6 @@ TEST = [
     *NOTEBOOKS,
     *SEARCH,
     *DISTILL,
-    *SERVING,
     *SERVE,
     "httpx>=0.28,<1",  # asks the server
     "pytest>=8,<10",
@@ -91,7 +89,6 @@ setup(
         "pretrain": [*TRAIN, *PREPARE],
         "official": OFFICIAL,
         "distill": DISTILL,
-        "serving": SERVING,
         "serve": SERVE,
         "search": [*TRAIN, *SEARCH],
         "notebooks": [*TRAIN, *NOTEBOOKS],
@@ -103,7 +100,6 @@ setup(
             *PREPARE,
             *SEARCH,
             *DISTILL,
-            *SERVING,
             *SERVE,
             *NOTEBOOKS,
             *OFFICIAL,

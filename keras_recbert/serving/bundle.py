@@ -92,7 +92,7 @@ def write_bundle(
     """
     threads = num_cores() if threads is None else threads
     check_positive(version=version, max_batch_size=max_batch_size, threads=threads)
-    check_installed("A bundle for TensorFlow Serving", "serving", "tensorflow_serving")
+    check_installed("A bundle for TensorFlow Serving", "serve", "tensorflow_serving")
     folder = pathlib.Path(folder).absolute()
     name = folder.name
     if not name or not set(name) <= {*string.ascii_letters, *string.digits, *"_-."}:
@@ -171,7 +171,7 @@ def read_warm_up(path):
     Raises:
         ValueError: for what is no request to predict; names file and record.
     """
-    check_installed("A bundle for TensorFlow Serving", "serving", "tensorflow_serving")
+    check_installed("A bundle for TensorFlow Serving", "serve", "tensorflow_serving")
     from google.protobuf.message import DecodeError
     from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
