@@ -27,6 +27,7 @@ from keras_recbert.server.payload import read_request, write_answer
 LOG = logging.getLogger("keras_recbert.server")
 MODEL = "/v1/models/{model}"
 VERSION = MODEL + "/versions/{version}"
+LARGE = 64 * 1024  # bytes of a body that keeps no neighbour waiting while it is read
 ROUTES = (
     "GET /v1/models/NAME[/versions/N][/metadata], "
     "POST /v1/models/NAME[/versions/N]:predict, GET /healthz, GET /metrics"
@@ -201,7 +202,11 @@ class _Server:
                 {"Connection": "close"},
             ) from error
         with _refusing():
-            asked = read_request(body, version.signatures, config.max_texts)
+            arguments = body, version.signatures, config.max_texts
+            if len(body) > LARGE:
+                asked = await asyncio.to_thread(read_request, *arguments)
+            else:
+                asked = read_request(*arguments)
         outputs = await self._outputs(model, asked)
         with _refusing():
             return write_answer(outputs, asked.by_row, asked.rows), asked.rows
