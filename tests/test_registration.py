@@ -157,6 +157,7 @@ def models(batch):
     )
     yield tiny_model(task="question_answering")
     yield tiny_model(task="multiple_choice")
+    yield build_shrunk("bi_attentive_word_student")
     tagger = tiny_model(task="token_classifier", label_names=["O", "B-person"])
     head = tagger.head
     tagger.compile("adam", head.loss(), weighted_metrics=head.metrics())
