@@ -8,14 +8,17 @@ import re
 import numpy as np
 import tensorflow as tf
 from google.protobuf import json_format
-from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_recbert.core.os_errors import in_words
-from keras_recbert.serving.savedmodel import MARKER, read_savedmodel
+from keras_recbert.serving.savedmodel import (
+    MARKER,
+    read_meta_graph,
+    read_savedmodel,
+    versions_on_disk,
+)
 
 LOG = logging.getLogger("keras_recbert.server")
 DEFAULT = "serving_default"
-_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 _NAME = re.compile(r"[A-Za-z0-9_.@+-]+")
 
 
@@ -89,15 +92,13 @@ def load_version(number, path):
             f"The SavedModel at {path} does not answer the text 'a': {reason(error)}. "
             "Write it anew: recbert export MODEL FOLDER."
         ) from error
-    proto = saved_model_pb2.SavedModel()
-    proto.ParseFromString((pathlib.Path(path) / MARKER).read_bytes())
     described = {
         name: json_format.MessageToDict(
             one,
             preserving_proto_field_name=True,
             always_print_fields_with_no_presence=True,
         )
-        for name, one in proto.meta_graphs[0].signature_def.items()
+        for name, one in read_meta_graph(path).signature_def.items()
     }
     return Version(number, signatures, described)
 
@@ -189,19 +190,6 @@ class Model:
                     before.number,
                 )
             return
-
-
-def versions_on_disk(folder):
-    """Paths of the SavedModels in a folder by their numbers; of one itself, by 1."""
-    if (folder / MARKER).is_file():
-        return {1: folder}
-    if not folder.is_dir():
-        return {}
-    return {
-        int(path.name): path
-        for path in folder.iterdir()
-        if _NUMBER.fullmatch(path.name) and (path / MARKER).is_file()
-    }
 
 
 def _state(folder):

@@ -13,7 +13,7 @@ from keras_recbert.core.checks import check_positive
 from keras_recbert.core.extras import check_installed
 from keras_recbert.core.folders import new_file
 from keras_recbert.core.machine import num_cores
-from keras_recbert.serving.savedmodel import write_savedmodel
+from keras_recbert.serving.savedmodel import read_meta_graph, write_savedmodel
 
 MAX_BATCH_SIZE = 64
 WARM_UP = pathlib.Path("assets.extra", "tf_serving_warmup_requests")
@@ -218,11 +218,7 @@ def input_specs(path):
 
     Read from the file, without loading the model.
     """
-    from tensorflow.core.protobuf import saved_model_pb2
-
-    proto = saved_model_pb2.SavedModel()
-    proto.ParseFromString((pathlib.Path(path) / "saved_model.pb").read_bytes())
-    signature = proto.meta_graphs[0].signature_def["serving_default"]
+    signature = read_meta_graph(path).signature_def["serving_default"]
     return {
         name: tf.TensorSpec(
             tf.TensorShape(info.tensor_shape), tf.as_dtype(info.dtype), name

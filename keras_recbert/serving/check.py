@@ -10,7 +10,7 @@ from keras_recbert.serving.bundle import (
     read_warm_up,
 )
 from keras_recbert.serving.clean_process import replay_in_clean_process
-from keras_recbert.serving.savedmodel import MARKER, graph_ops
+from keras_recbert.serving.savedmodel import graph_ops, versions_on_disk
 
 # Ops of TF Text that this package's tokenizers have, and the first release whose
 # library holds them; 2.2 is the oldest that was looked into.
@@ -81,7 +81,7 @@ def check_bundle(path):
     found = replay_in_clean_process(path, plain)
     sizes = [len(next(iter(inputs.values()))) for _, inputs in plain]
     ops = graph_ops(path)
-    core = {op for op in found["ops"]["tensorflow"] if not op.startswith(NOT_PORTABLE)}
+    core = {op for op in found["ops"] if not op.startswith(NOT_PORTABLE)}
     others = sorted(ops - core)
     return Check(
         path,
@@ -98,15 +98,11 @@ def highest_version(path):
     Raises:
         FileNotFoundError: if there is none.
     """
-    path = pathlib.Path(path)
-    if (path / MARKER).is_file():
-        return path
-    folders = path.iterdir() if path.is_dir() else ()
-    versions = [int(one.name) for one in folders if one.name.isdigit()]
-    if not versions or not (path / str(max(versions)) / MARKER).is_file():
+    versions = versions_on_disk(pathlib.Path(path))
+    if not versions:
         raise FileNotFoundError(
             f"There is no SavedModel at {path}: neither saved_model.pb nor a numbered "
             "version, such as 1, that holds it. `recbert export MODEL DIR/NAME "
             "--version 1` writes one."
         )
-    return path / str(max(versions))
+    return versions[max(versions)]

@@ -36,8 +36,8 @@ def replay_in_clean_process(path, requests):
 
     Returns:
         dict of `answers`, a list of dicts of output name to list of values; `seconds`,
-        those of each request; and `ops`, dict of "tensorflow" and "tf_text" to the
-        names of the ops that the process knows of them.
+        those of each request; and `ops`, names of those that TensorFlow has without
+        TF Text.
 
     Raises:
         RuntimeError: if the process fails; with the end of what it printed.

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import pathlib
+import re
 import shlex
 
 import absl.logging
@@ -18,6 +19,7 @@ MARKER = "saved_model.pb"
 # What TensorFlow writes beside it.
 FILES = (MARKER, "variables", "assets", "assets.extra", "fingerprint.pb")
 PACKED = ("token_ids", "segment_ids", "padding_mask")
+_VERSION = re.compile(r"0|[1-9][0-9]{0,17}")
 _NOTES = ("Assets written to:", "with ops with unsaved custom gradients")
 # What TensorFlow raises for files that were cut, lost or changed.
 _DAMAGED = (
@@ -283,8 +285,25 @@ def saved_model_cli_line(path, fields=("text",), list_fields=()):
     )
 
 
-def graph_ops(path):
-    """Names of the ops of a SavedModel, a set; its functions are no ops.
+def versions_on_disk(folder):
+    """Paths of the SavedModels in a folder by their numbers; of one itself, by 1.
+
+    Args:
+        folder: path. `saved_model.pb`, or numbers such as `1/saved_model.pb`.
+    """
+    if (folder / MARKER).is_file():
+        return {1: folder}
+    if not folder.is_dir():
+        return {}
+    return {
+        int(path.name): path
+        for path in folder.iterdir()
+        if _VERSION.fullmatch(path.name) and (path / MARKER).is_file()
+    }
+
+
+def read_meta_graph(path):
+    """The graph and the signatures of a SavedModel, a `MetaGraphDef`; loads nothing.
 
     Args:
         path: str or path. A folder that holds `saved_model.pb`.
@@ -293,7 +312,16 @@ def graph_ops(path):
 
     proto = saved_model_pb2.SavedModel()
     proto.ParseFromString((pathlib.Path(path) / MARKER).read_bytes())
-    graph = proto.meta_graphs[0].graph_def
+    return proto.meta_graphs[0]
+
+
+def graph_ops(path):
+    """Names of the ops of a SavedModel, a set; its functions are no ops.
+
+    Args:
+        path: str or path. A folder that holds `saved_model.pb`.
+    """
+    graph = read_meta_graph(path).graph_def
     functions = {function.signature.name for function in graph.library.function}
     nodes = list(graph.node)
     for function in graph.library.function:

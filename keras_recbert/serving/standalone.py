@@ -2,9 +2,8 @@
 
 Reads JSON from standard input, `{"path": ..., "requests": [[signature, {name: list}],
 ...]}`, and prints JSON: `answers`, the outputs of each request, `seconds` that each
-took, and `ops`, the ops that TensorFlow has, and those that TF Text adds. Nothing of
-this package is imported, and importing it is made impossible first: what runs here runs
-in any server.
+took, and `ops`, those that TensorFlow has without TF Text. Nothing of this package is
+imported, and importing it is made impossible first: what runs here runs in any server.
 """
 
 import json
@@ -19,10 +18,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 def main():
     import tensorflow as tf
 
-    of_tensorflow = registered_ops()
+    ops = registered_ops()
     import tensorflow_text  # noqa: F401  registers the ops of the tokenizer
 
-    of_tf_text = registered_ops() - of_tensorflow
     job = json.load(sys.stdin)
     loaded = tf.saved_model.load(job["path"])
     answers, seconds = [], []
@@ -36,18 +34,17 @@ def main():
         answers.append(
             {key: [_plain(row) for row in value] for key, value in outputs.items()}
         )
-    ops = {"tensorflow": sorted(of_tensorflow), "tf_text": sorted(of_tf_text)}
     json.dump({"answers": answers, "seconds": seconds, "ops": ops}, sys.stdout)
 
 
 def registered_ops():
-    """Names of the ops that this process knows, a set."""
+    """Names of the ops that this process knows, a list."""
     from tensorflow.core.framework import op_def_pb2
     from tensorflow.python.client import pywrap_tf_session
 
     known = pywrap_tf_session.TF_GetBuffer(pywrap_tf_session.TF_GetAllOpList())
     ops = op_def_pb2.OpList.FromString(known)
-    return {op.name for op in ops.op}
+    return [op.name for op in ops.op]
 
 
 def _plain(value):

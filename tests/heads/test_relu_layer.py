@@ -78,7 +78,7 @@ def test_a_head_of_hugging_face_is_not_taken(tmp_path):
     model = tiny_model(pooling="first", num_layers=2, **names)
     model.save_huggingface(tmp_path / "bert")
     with pytest.warns(UserWarning, match="its head starts random.*relu_units=3"):
-        keras_recbert.build(
+        built = keras_recbert.build(
             "bert_tiny",
             task="classifier",
             weights=tmp_path / "bert",
@@ -88,3 +88,4 @@ def test_a_head_of_hugging_face_is_not_taken(tmp_path):
             num_heads=2,
             **names,
         )
+    assert built.head.dense.kernel.shape == (3, 2)
