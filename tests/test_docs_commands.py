@@ -37,6 +37,9 @@ NOT_RUN = {
     "recbert benchmark --install-peers": "gigabytes of packages, hours",
     "recbert benchmark frontier --install-peers --data-dir DIR --models STUDENT "
     "--teacher TEACHER --weights MINILM": "gigabytes of packages",
+    "recbert predict gs://BUCKET/film_model --input 'gs://BUCKET/reviews/*.jsonl' "
+    "--output gs://BUCKET/scores.jsonl --beam-options='--runner=FlinkRunner "
+    "--flink_master=HOST:8081'": "the network",
 }
 ONE_BLOCK = "--overrides num_layers 1"
 TRAINED = "--epochs 1 --limit 16 --batch-size 8 --max-sequence-length 24"
@@ -132,8 +135,14 @@ def run(command):
         assert "does not provide the extra" not in ended.stdout, ended.stdout
         return
     words = shlex.split(command)[1:]
-    argv = [path for word in words for path in sorted(glob.glob(word)) or [word]]
+    argv = [path for word in words for path in _as_the_shell(word, command)]
     assert main(argv) == 0, command
+
+
+def _as_the_shell(word, command):
+    """The paths that a pattern stands for; what has quotes around it stays."""
+    quoted = f"'{word}'" in command
+    return not quoted and sorted(glob.glob(word)) or [word]
 
 
 @contextlib.contextmanager
@@ -180,6 +189,10 @@ def write_tables(folder, data_dir):
             writer.writerow(["review", "stars"])
             part = rows[40 * index :][:40]
             writer.writerows([text, "15"[int(label)]] for text, label in part)
+    (folder / "reviews").mkdir()
+    for index in range(2):
+        lines = [json.dumps({"text": text}) for text, _ in rows[index::40]]
+        (folder / f"reviews/{index}.jsonl").write_text("\n".join(lines), "utf-8")
 
 
 def write_task(folder, data_dir):
@@ -308,7 +321,11 @@ def few_docs(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", COMMANDS_OF)
 def test_commands_run_one_after_the_other(page, place, few_docs):
-    if page in ("README.md", "serving.md"):  # the README's first block writes this
+    if page in (
+        "README.md",
+        "batch_scoring.md",
+        "serving.md",
+    ):  # the README's first block writes this
         tiny_model(label_names=["bad", "good"]).export_savedmodel("film_model")
     if page == "speed.md":  # TEACHER is one of the reader's
         tiny_model(pooling="first", label_names=["0", "1"]).save_preset("TEACHER")

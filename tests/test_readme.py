@@ -48,6 +48,7 @@ def test_python_blocks_of_the_docs_run(tmp_path, monkeypatch):
                     run.append(name)
     assert set(run) == {
         "augmentation.md",
+        "batch_scoring.md",
         "distillation.md",
         "embeddings.md",
         "frontier.md",

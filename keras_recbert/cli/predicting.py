@@ -35,6 +35,21 @@ def predict(config: Annotated[PredictConfig, arg(name="")]):
     if config.input is None or config.output is None:
         missing = "--input" if config.input is None else "--output"
         raise ValueError(f"A file needs --input and --output. Add {missing} FILE.")
+    from keras_recbert.serving.predict_beam import needs_beam, predict_beam
+
+    if needs_beam(config.input, config.num_workers, config.beam_options):
+        predict_beam(
+            config.model,
+            config.input,
+            config.output,
+            config.text_column or (),
+            config.batch_size,
+            config.head,
+            config.num_workers,
+            config.beam_options,
+            config.overwrite,
+        )
+        return
     from keras_recbert.serving.predict_file import predict_file
 
     predict_file(

@@ -85,7 +85,8 @@ class PredictConfig(CommandConfig):
         pairs: The texts are pairs: first, second, first, second, ...
         head: The head that answers, where the model has several.
         input: A file in place of texts: .csv, .tsv, .jsonl, .parquet, or .txt with a
-            text a line.
+            text a line. Or many, of JSON lines, such as 'gs://bucket/*.jsonl', which
+            Apache Beam reads.
         output: The file to write, .csv, .tsv or .jsonl: the columns of the input,
             `prediction`, and `score`, its probability.
         text_column: One or two columns of the input; by default the only one, or those
@@ -93,6 +94,9 @@ class PredictConfig(CommandConfig):
         batch_size: Rows of the input that are answered at a time.
         encoding: Encoding of the input.
         overwrite: Replace the output if it exists, or was begun from something else.
+        num_workers: Processes that predict for files of JSON lines.
+        beam_options: Options of Apache Beam, after an equals sign:
+            --beam-options='--runner=FlinkRunner --flink_master=HOST:PORT'.
     """
 
     model: Positional[str]
@@ -107,6 +111,8 @@ class PredictConfig(CommandConfig):
     batch_size: int = 32
     encoding: str = "utf-8"
     overwrite: bool = False
+    num_workers: int = 1
+    beam_options: str = ""
 
     _texts = ("texts",)
 

@@ -16,6 +16,7 @@ from apache_beam.options.pipeline_options import (
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
+from keras_recbert.core.machine import num_cores
 from keras_recbert.core.os_errors import in_words
 from keras_recbert.data.prepare_progress import quiet
 
@@ -141,3 +142,10 @@ def _run(build, pipeline):
 def this_process():
     """Machine and number of this process."""
     return socket.gethostname(), os.getpid()
+
+
+def share_of_cores(num_workers):
+    """Variables of the environment that give each process its share of the cores."""
+    share = str(max(1, num_cores() // num_workers))
+    names = ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS")
+    return {name: os.environ.get(name, share) for name in names}

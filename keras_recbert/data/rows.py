@@ -247,18 +247,7 @@ class TableRows:
             if not line.strip():
                 continue
             where = f"{self.path}:{number}"
-            try:
-                value = json.loads(line)
-            except (json.JSONDecodeError, RecursionError) as error:
-                raise ValueError(
-                    f"{where}: not valid JSON: {error}. Expected one object a line."
-                ) from error
-            if not isinstance(value, dict):
-                found = _JSON_NAMES.get(type(value), "a value")
-                raise ValueError(
-                    f'{where}: expected one object a line, such as {{"text": "a text", '
-                    f'"label": "a label"}}; found {found}: {line.strip()[:40]}.'
-                )
+            value = read_object(where, line)
             yield where, value
 
     def _parquet_rows(self):
@@ -292,6 +281,31 @@ def as_text(value):
     if isinstance(value, bool | list | dict):
         return json.dumps(value, ensure_ascii=False, default=str)
     return str(value)
+
+
+def read_object(where, line):
+    """The object of a line of JSON.
+
+    Args:
+        where: str such as `FILE:LINE`, for errors.
+        line: str.
+
+    Raises:
+        ValueError: if the line is not JSON, or no object.
+    """
+    try:
+        value = json.loads(line)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(
+            f"{where}: not valid JSON: {error}. Expected one object a line."
+        ) from error
+    if not isinstance(value, dict):
+        found = _JSON_NAMES.get(type(value), "a value")
+        raise ValueError(
+            f'{where}: expected one object a line, such as {{"text": "a text", '
+            f'"label": "a label"}}; found {found}: {line.strip()[:40]}.'
+        )
+    return value
 
 
 def not_decoded(where, encoding, error):

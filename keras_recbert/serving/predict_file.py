@@ -91,7 +91,7 @@ def predict_file(
     }
     with resumable_file(output_path, made_from, overwrite) as output:
         predictor = load()
-        _check_num_texts(model, len(predictor.fields), text_columns)
+        check_num_texts(model, len(predictor.fields), text_columns)
         with _reporting(job, output, output_path) as progress:
             _write(job, predictor, batch_size, encoder, output, progress)
     return job.num_rows
@@ -114,7 +114,7 @@ def _check_rows(source, columns, text_columns):
         Tuple of the number of rows, and the names of all columns.
     """
     found = dict.fromkeys(columns)
-    _check_added(source.path, found)
+    check_added(source.path, found)
     num_rows = 0
     progress = tqdm(
         source.rows(),
@@ -135,11 +135,12 @@ def _check_rows(source, columns, text_columns):
                     f"{', '.join(map(repr, row)) or 'nothing'}."
                 )
         found.update(dict.fromkeys(row))
-        _check_added(where, found)
+        check_added(where, found)
     return num_rows, tuple(found)
 
 
-def _check_added(where, columns):
+def check_added(where, columns):
+    """Raises `ValueError` for a column that the output adds."""
     for name in ADDED:
         if name in columns:
             raise ValueError(
@@ -148,7 +149,8 @@ def _check_added(where, columns):
             )
 
 
-def _check_num_texts(model, num_texts, text_columns):
+def check_num_texts(model, num_texts, text_columns):
+    """Raises `ValueError` unless a model takes as many texts as there are columns."""
     if num_texts != len(text_columns):
         raise ValueError(
             f"The model at {model} takes {num_texts} text(s) an example, and the texts "
@@ -188,14 +190,7 @@ def _write(job, predictor, batch_size, encoder, output, progress):
     # No more than were checked, should somebody append to the file meanwhile.
     rows = itertools.islice(job.source.rows(), output.num_rows, job.num_rows)
     while chunk := [row for _, row in itertools.islice(rows, CHUNK_ROWS)]:
-        columns = zip(predictor.fields, job.text_columns, strict=True)
-        texts = [
-            [
-                row[name] if field in predictor.list_fields else as_text(row[name])
-                for row in chunk
-            ]
-            for field, name in columns
-        ]
+        texts = text_columns_of(predictor, job.text_columns, chunk)
         answers = _answer(predictor, texts, batch_size, progress)
         for row, answer in zip(chunk, answers, strict=True):
             row.update(zip(ADDED, answer, strict=True))
@@ -216,22 +211,48 @@ def _answer(predictor, texts, batch_size, progress):
         batch = order[start : start + batch_size]
         columns = [[column[row] for row in batch] for column in texts]
         for row, (prediction, score) in zip(batch, predictor(columns), strict=True):
-            if not math.isfinite(score):
-                raise ValueError(
-                    f"The model answers {score} to {texts[0][row][:80]!r}. Did its "
-                    "training diverge? Train again with a lower learning rate."
-                )
-            score = round(score, DIGITS)
-            answers[row] = (score if prediction is None else prediction, score)
+            answers[row] = added_values(prediction, score, texts[0][row])
         progress.update(len(batch))
     return answers
+
+
+def added_values(prediction, score, text):
+    """What a row gets for `ADDED`.
+
+    Args:
+        prediction: str, or None of a regressor.
+        score: float.
+        text: str, for the error.
+
+    Raises:
+        ValueError: if the score is no finite number.
+    """
+    if not math.isfinite(score):
+        raise ValueError(
+            f"The model answers {score} to {text[:80]!r}. Did its training diverge? "
+            "Train again with a lower learning rate."
+        )
+    score = round(score, DIGITS)
+    return (score if prediction is None else prediction, score)
+
+
+def text_columns_of(predictor, text_columns, rows):
+    """The texts of rows, a column for each field of a `Predictor`."""
+    columns = zip(predictor.fields, text_columns, strict=True)
+    return [
+        [
+            row[name] if field in predictor.list_fields else as_text(row[name])
+            for row in rows
+        ]
+        for field, name in columns
+    ]
 
 
 def _encoder(path):
     """What makes bytes of rows, by the ending of the name of the output."""
     ending = pathlib.Path(path).suffix.lower()
     if ending in JSON_LINES:
-        return _JsonLines()
+        return JsonLines()
     if ending in SEPARATED:
         return _Separated("\t" if ending == ".tsv" else ",")
     raise ValueError(
@@ -240,7 +261,7 @@ def _encoder(path):
     )
 
 
-class _JsonLines:
+class JsonLines:
     """An object a line, with the values of the input."""
 
     def header(self, columns):

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import os
 import pathlib
 import re
 import shlex
@@ -237,7 +238,7 @@ def read_savedmodel(path, signature="serving_default"):
     """
     import tensorflow_text  # noqa: F401  registers the ops of the tokenizer
 
-    if not (pathlib.Path(path) / MARKER).is_file():
+    if not tf.io.gfile.exists(os.path.join(path, MARKER)):
         raise FileNotFoundError(
             f"There is no SavedModel at {path}: it holds no saved_model.pb. "
             "`recbert export` and `model.export_savedmodel(path)` write one."
@@ -311,7 +312,8 @@ def read_meta_graph(path):
     from tensorflow.core.protobuf import saved_model_pb2
 
     proto = saved_model_pb2.SavedModel()
-    proto.ParseFromString((pathlib.Path(path) / MARKER).read_bytes())
+    with tf.io.gfile.GFile(os.path.join(path, MARKER), "rb") as file:
+        proto.ParseFromString(file.read())
     return proto.meta_graphs[0]
 
 

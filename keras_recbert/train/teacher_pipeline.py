@@ -5,15 +5,13 @@ folder of the transfer set.
 """
 
 import dataclasses
-import os
 import threading
 
 import apache_beam as beam
 import tensorflow as tf
 from apache_beam.utils.shared import Shared
 
-from keras_recbert.core.machine import num_cores
-from keras_recbert.data.beam_runs import Failure, run, this_process
+from keras_recbert.data.beam_runs import Failure, run, share_of_cores, this_process
 from keras_recbert.data.transfer_shards import ShardWriter
 from keras_recbert.train.precision import Precision
 from keras_recbert.train.teacher import TaskTeacher, Teacher
@@ -120,17 +118,10 @@ def run_pipeline(job, numbers, num_workers, beam_options):
             | "Score" >> beam.ParDo(ScoreShards(job))
         )
 
-    run(build, num_workers, beam_options, _threads(num_workers))
+    run(build, num_workers, beam_options, share_of_cores(num_workers))
     message = job.failure.message()
     if message is not None:
         raise RuntimeError(
             f"A worker of the teacher failed: {message} What is scored is kept; the "
             "same command resumes."
         )
-
-
-def _threads(num_workers):
-    """Variables that give each worker its share of the cores."""
-    share = str(max(1, num_cores() // num_workers))
-    names = ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS")
-    return {name: os.environ.get(name, share) for name in names}
