@@ -45,6 +45,7 @@ SERVE = [
     "prometheus-client>=0.22,<1",  # what `GET /metrics` answers
 ]
 NOTEBOOKS = ["nbclient>=0.10,<1", "nbformat>=5.10,<6", "ipykernel>=6.29,<8"]
+DOCS = ["sphinx>=9,<10", "furo>=2025.9", "myst-parser>=5,<6"]
 OFFICIAL = ["tf-models-official>=2.20,<2.21"]
 # What `recbert benchmark` compares with; the Model Garden is in OFFICIAL, and
 # `--install-peers` puts each into an environment of its own.
@@ -62,6 +63,7 @@ TEST = [
     *SEARCH,
     *DISTILL,
     *SERVE,
+    *DOCS,
     "httpx>=0.28,<1",  # asks the server
     "pytest>=8,<10",
     "pytest-xdist>=3.6,<4",  # two test files side by side
@@ -91,6 +93,7 @@ setup(
         "distill": DISTILL,
         "serve": SERVE,
         "search": [*TRAIN, *SEARCH],
+        "docs": [*TRAIN, *DOCS],
         "notebooks": [*TRAIN, *NOTEBOOKS],
         "benchmark": BENCHMARK,
         "test": TEST,

@@ -52,11 +52,11 @@ def augment(fields, augmentation=None, tagger=None, num_workers=1):
 
     Example:
 
-    ```python
-    texts = ["a gripping film", "dull and too long"]
-    for (text,) in augment(texts, Augmentation(pos_probability=0)):
-        print(text)
-    ```
+    >>> texts = ["a gripping film", "dull and too long"]
+    >>> for (text,) in augment(texts, Augmentation(pos_probability=0, n_iter=0)):
+    ...     print(text)
+    a gripping film
+    dull and too long
     """
     examples = TextAugmenter(fields, augmentation, tagger, num_workers)
     return (example.texts for example in examples)

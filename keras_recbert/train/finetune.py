@@ -35,7 +35,7 @@ def finetune(**options):
     >>> model, results = keras_recbert.finetune(
     ...     train="reviews.csv", text_column="review", label_column="stars"
     ... )
-    >>> results["scores"]["validation_accuracy"]
+    >>> accuracy = results["scores"]["validation_accuracy"]
     """
     config = config_of(FineTuningConfig, options, "finetune")
     from keras_recbert.train.fine_tuning import fine_tune
@@ -65,9 +65,11 @@ def distill(**options):
     Example:
 
     >>> student, results = keras_recbert.distill(
-    ...     teacher="runs/reviews", train="reviews.csv", unlabelled="more.txt"
+    ...     teacher="runs/reviews-swish_small-seed0",
+    ...     train="reviews.csv",
+    ...     unlabelled="more.txt",
     ... )
-    >>> results["scores"]["validation_teacher_agreement"]
+    >>> agreement = results["scores"]["validation_teacher_agreement"]
     """
     config = config_of(DistillationConfig, options, "distill")
     from keras_recbert.train.distillation import distill
