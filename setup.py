@@ -37,6 +37,10 @@ PREPARE = [
     "nupunkt>=0.8,<0.9",  # ends of sentences; brings its own model
 ]
 DISTILL = [*TRAIN, "nltk>=3.9.2,<4"]  # parts of speech, for augmented text
+HUB = [
+    "huggingface_hub>=2.4,<3",  # presets on hf://
+    "kagglehub>=1.0.2,<2",  # presets on kaggle://
+]
 SEARCH = ["optuna>=5,<6"]  # open search of options
 SERVE = [
     "tensorflow-serving-api>=2.20,<2.21",  # requests that warm a server up
@@ -62,6 +66,7 @@ TEST = [
     *NOTEBOOKS,
     *SEARCH,
     *DISTILL,
+    *HUB,
     *SERVE,
     *DOCS,
     "httpx>=0.28,<1",  # asks the server
@@ -92,6 +97,7 @@ setup(
         "official": OFFICIAL,
         "distill": DISTILL,
         "serve": SERVE,
+        "hub": HUB,
         "search": [*TRAIN, *SEARCH],
         "docs": [*TRAIN, *DOCS],
         "notebooks": [*TRAIN, *NOTEBOOKS],
@@ -103,6 +109,7 @@ setup(
             *PREPARE,
             *SEARCH,
             *DISTILL,
+            *HUB,
             *SERVE,
             *NOTEBOOKS,
             *OFFICIAL,

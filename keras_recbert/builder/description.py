@@ -77,6 +77,9 @@ def random_encoder(model, **overrides):
 
 def _encoder_and_arguments(model, overrides):
     """Name of the class of an encoder, and its arguments."""
+    from keras_recbert.convert.hub_folder import local_folder
+
+    model = local_folder(model)
     is_file = str(model).endswith(".keras")
     if model not in list_models() and (is_file or os.path.exists(model)):
         from keras_recbert.convert.open_checkpoint import is_preset, open_checkpoint

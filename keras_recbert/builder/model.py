@@ -27,9 +27,10 @@ def build(name, task=None, weights=None, **overrides):
             `"pretrainer"` for one with the heads of its pre-training `objectives`.
         weights: str or path. A BERT to start from: a Hugging Face folder, a
             checkpoint of google-research/bert or of the Model Garden, a TF Hub
-            SavedModel, or a preset of this package; see
-            `keras_recbert.convert.open_checkpoint`. Its vocabulary comes along (not
-            how a preset cut its texts: `sequence_length`, `truncation`). A recurrent
+            SavedModel, or a preset of this package; or one on a hub, as
+            `"hf://user/name"`; see `keras_recbert.convert.open_checkpoint`. Its
+            vocabulary comes along (not how a preset cut its texts: `sequence_length`,
+            `truncation`). A recurrent
             encoder starts as near to it as it can; `weights_report` of the encoder
             says what was copied and what is new. The head of a
             `BertForSequenceClassification` comes along for the same task, labels and

@@ -13,6 +13,7 @@ def load(path):
 
     Args:
         path: str or path. A folder written by `save_preset`; a file `model.keras`;
+            either on a hub, as `"hf://user/name"`;
             or a BERT that `build(weights=...)` reads, which gives the plain encoder
             in the sizes of the checkpoint, and of a `BertForSequenceClassification`
             the classifier or regressor.
@@ -29,8 +30,10 @@ def load(path):
             and tensor.
     """
     require_tensorflow()
+    from keras_recbert.convert.hub_folder import local_folder
     from keras_recbert.convert.open_checkpoint import is_preset, open_checkpoint
 
+    path = local_folder(path)
     if str(path).endswith(".keras"):
         from keras_recbert.convert.load_keras import load_model
 

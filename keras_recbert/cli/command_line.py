@@ -17,6 +17,7 @@ from keras_recbert.cli.corpora import prepare, vocabulary
 from keras_recbert.cli.extensions import import_extensions
 from keras_recbert.cli.files import check, convert, export
 from keras_recbert.cli.glue import glue
+from keras_recbert.cli.hubs import push
 from keras_recbert.cli.predicting import predict
 from keras_recbert.cli.probing import probe
 from keras_recbert.cli.results import results
@@ -62,6 +63,7 @@ COMMANDS = {
     "export": export,
     "check": check,
     "convert": convert,
+    "push": push,
     "predict": predict,
     "serve": serve,
     "vocabulary": vocabulary,

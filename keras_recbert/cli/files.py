@@ -156,6 +156,7 @@ def convert(
             transformers (plain BERTs only, with a head on the pooled first token).
         overwrite: Replace the folder if it exists.
     """
+    from keras_recbert.convert.hub_folder import local_folder
     from keras_recbert.convert.huggingface import FILES as HUGGINGFACE_FILES
     from keras_recbert.convert.open_checkpoint import is_preset
     from keras_recbert.convert.preset import read_preset
@@ -166,9 +167,10 @@ def convert(
     card = {"source": source}
     if model is None:
         loaded = keras_recbert.load(source)
-        if is_preset(source):
+        folder = local_folder(source)
+        if is_preset(folder):
             kept = ("metrics", "source", "license")
-            card = {key: read_preset(source).card[key] for key in kept}
+            card = {key: read_preset(folder).card[key] for key in kept}
     else:
         loaded = keras_recbert.build(model, weights=source)
     encoder = getattr(loaded, "encoder", loaded)

@@ -7,6 +7,7 @@ from tyro.conf import arg
 
 import keras_recbert
 from keras_recbert.config import PredictConfig
+from keras_recbert.convert.hub_folder import local_folder
 
 
 def predict(config: Annotated[PredictConfig, arg(name="")]):
@@ -52,9 +53,10 @@ def predict(config: Annotated[PredictConfig, arg(name="")]):
         return
     from keras_recbert.serving.predict_file import predict_file
 
+    model = local_folder(config.model)
     predict_file(
-        config.model,
-        lambda: _load(config.model, config.head),
+        model,
+        lambda: _load(model, config.head),
         config.input,
         config.output,
         config.text_column or (),
@@ -72,7 +74,7 @@ def _load(path, head):
 
     if (pathlib.Path(path) / MARKER).is_file():
         return savedmodel_predictor(path, head)
-    if path.endswith(".tflite"):
+    if str(path).endswith(".tflite"):
         from keras_recbert.serving.litert import read_litert
 
         if head is not None:

@@ -1,11 +1,13 @@
 """Commands that measure time: benchmark, profile."""
 
+import dataclasses
 from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
 from keras_recbert.cli.arguments import given
 from keras_recbert.config import BenchmarkConfig, FrontierConfig
+from keras_recbert.convert.hub_folder import local_folder
 from keras_recbert.keras_backend import require_tensorflow
 
 
@@ -34,7 +36,7 @@ def benchmark(config: Annotated[BenchmarkConfig, arg(name="")]):
             "model_garden": config.model_garden_python,
         },
         install_peers=config.install_peers,
-        weights=config.weights,
+        weights=config.weights and local_folder(config.weights),
         texts=config.texts,
         questions=config.questions,
         model=config.model,
@@ -54,7 +56,8 @@ def frontier(config: Annotated[FrontierConfig, arg(name="")]):
     """
     from keras_recbert.benchmark.frontier import frontier
 
-    frontier(config)
+    weights = config.weights and local_folder(config.weights)
+    frontier(dataclasses.replace(config, weights=weights))
 
 
 def profile(

@@ -57,7 +57,8 @@ class FineTuningConfig(RunConfig):
         output_dir: Folder for everything the run writes; by default
             runs/TASK-MODEL-seedSEED, of a table runs/FILE-MODEL-seedSEED.
         weights: A pretrained BERT to start from: a folder of Hugging Face, Google's
-            TF1, the Model Garden or TF Hub, or a preset. Its vocabulary is used.
+            TF1, the Model Garden or TF Hub, or a preset; or one on a hub, such as
+            hf://user/name. Its vocabulary is used.
         vocabulary: A vocab.txt; by default the one of the weights, or one that is
             learned from the training texts.
         vocabulary_size: Word pieces to learn if no vocabulary is given.

@@ -24,7 +24,8 @@ class PretrainingConfig(RunConfig):
             runs/pretrain-MODEL-seedSEED.
         objectives: What is learned, by name: masked_lm, next_sentence, bigram_shift or
             causal_lm, each with its arguments, see `keras_recbert.objectives`.
-        weights: A pretrained BERT with the vocabulary of the corpus to start from.
+        weights: A pretrained BERT with the vocabulary of the corpus to start from; as
+            of `recbert finetune`.
         steps: Optimizer steps.
         batch_size: Examples of an optimizer step, over all devices.
         accumulation_steps: How many pieces a batch is computed in, one after the

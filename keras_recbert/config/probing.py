@@ -24,7 +24,7 @@ class ProbeConfig(CommandConfig):
             above its folder probing.
         tasks: Some of SentEval's ten, or data sets of your own with labelled train,
             validation and test splits; by default those whose file is there.
-        weights: Of a name: a pretrained BERT to start from.
+        weights: Of a name: a pretrained BERT to start from, as of `recbert finetune`.
         vocabulary: Of a name without weights: a vocab.txt. The encoder is random then,
             the baseline of the others.
         lowercase: Of a vocabulary: lower-case texts and strip accents.

@@ -5,6 +5,7 @@ import shlex
 
 from keras_recbert.convert.bert_config import read_object
 from keras_recbert.convert.checkpoint import CheckpointError
+from keras_recbert.convert.hub_folder import local_folder
 from keras_recbert.convert.huggingface import INDEX, WEIGHTS, read_huggingface
 from keras_recbert.convert.preset_files import CARD, CONFIG
 
@@ -24,24 +25,26 @@ def open_checkpoint(path):
             google-research/bert (`bert_config.json`, `bert_model.ckpt.*`); a TF2
             checkpoint of the TensorFlow Model Garden; a TF Hub BERT SavedModel. Of a
             folder with several TensorFlow checkpoints the one that its file
-            `checkpoint` names; or name one, as `folder/ckpt-100`.
+            `checkpoint` names; or name one, as `folder/ckpt-100`. Or a preset or a
+            Hugging Face folder on a hub, see `keras_recbert.convert.hub_folder`.
 
     Returns:
         `keras_recbert.convert.checkpoint.Checkpoint`.
 
     Raises:
         FileNotFoundError: if there is nothing at `path`.
+        PermissionError, ConnectionError, ImportError: if a hub does not give it.
         CheckpointError: if it cannot be read safely as a checkpoint, or is
             damaged; naming file and tensor.
     """
-    path = pathlib.Path(path)
+    path = pathlib.Path(local_folder(path))
     if path.name and path.with_name(path.name + ".index").is_file():
         return _open_tensorflow(path)
     if not path.exists():
         raise FileNotFoundError(
             f"There is no folder {path}. Weights are read from a folder on this "
-            "machine; `hf download NAME --local-dir FOLDER` gets one from Hugging "
-            "Face."
+            "machine, or from a hub: hf://user/name; `hf download NAME --local-dir "
+            "FOLDER` makes a folder of a model on Hugging Face."
         )
     if path.suffix == ".keras":
         raise CheckpointError(

@@ -8,6 +8,7 @@ import numpy as np
 from keras_recbert.convert.checkpoint import CheckpointError
 from keras_recbert.convert.open_checkpoint import open_checkpoint
 from keras_recbert.core.checks import check_positive
+from keras_recbert.hub.names import is_hub_name
 from keras_recbert.text.word_vectors import WordVectors
 
 TOKENS = "embeddings/token_embedding/embeddings"
@@ -51,8 +52,9 @@ class TokenTable(WordVectors):
 
 
 def is_folder(vectors):
-    """Whether `vectors` are those of a BERT by its folder, not of a file of words."""
-    return isinstance(vectors, (str, os.PathLike)) and os.path.isdir(vectors)
+    """Whether `vectors` are those of a BERT by its folder or hub, not of a file."""
+    is_path = isinstance(vectors, (str, os.PathLike))
+    return is_path and (os.path.isdir(vectors) or is_hub_name(vectors))
 
 
 def read_token_table(folder):

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 import keras_recbert
+from keras_recbert.convert.hub_folder import local_folder
 from keras_recbert.convert.open_checkpoint import is_preset
 from keras_recbert.convert.preset_files import CARD
 from keras_recbert.core.json_files import file_sha256, read_json
@@ -201,13 +202,14 @@ def find_model(path, what="model"):
     """The preset or model.keras at a path.
 
     Args:
-        path: str or path. Output folder of a run, a preset or a model.keras.
+        path: str or path. Output folder of a run, a preset or a model.keras; or a
+            preset on a hub, as `"hf://user/name"`.
         what: str. What messages call it.
 
     Raises:
         FileNotFoundError: if there is none.
     """
-    path = pathlib.Path(path)
+    path = pathlib.Path(local_folder(path))
     if is_preset(path) or (path.is_file() and path.suffix == ".keras"):
         return path
     if is_preset(path / PRESET):

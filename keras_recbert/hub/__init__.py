@@ -1,0 +1,1 @@
+"""Hubs that hold presets by name: Hugging Face and Kaggle."""

@@ -1,0 +1,1 @@
+"""What leaves this machine: presets with their model cards, to hubs and folders."""
