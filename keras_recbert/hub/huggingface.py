@@ -47,8 +47,7 @@ def download(name):
         ValueError: if a file is not the one that the Hub has.
     """
     check_ready()
-    from huggingface_hub import get_cached_repo_tree, snapshot_download
-    from huggingface_hub.errors import CachedRepoTreeNotFoundError
+    from huggingface_hub import snapshot_download
 
     unreachable = _why_unreachable(name)
     with _errors_of(name):
@@ -68,12 +67,14 @@ def download(name):
             f"revision {folder.name}.",
             flush=True,
         )
-    try:
-        listed = get_cached_repo_tree(name.model, revision=folder.name)
-    except CachedRepoTreeNotFoundError:
-        print(f"{name}: the cache has no checksums to compare files with.", flush=True)
-        return folder
-    _check_files(name, folder, {file.path: file for file in listed})
+    if not any(path.suffix == ".safetensors" for path in folder.iterdir()):
+        raise FileNotFoundError(
+            f"{name} holds neither a preset nor a model.safetensors. It holds: "
+            f"{', '.join(_listed(name, folder)[:8]) or 'nothing'}. Pickles and other "
+            "formats are not downloaded: convert it where it was made, or name a "
+            "folder."
+        )
+    _check_files(name, folder)
     return folder
 
 
@@ -161,31 +162,38 @@ def _first_line(error):
     return str(error).strip().partition("\n")[0]
 
 
-def _check_files(name, folder, listed):
-    """Raises if a folder is not what the Hub lists."""
-    if not any(file.endswith(".safetensors") for file in _names(folder)):
-        raise FileNotFoundError(
-            f"{name} holds neither a preset nor a model.safetensors. It holds: "
-            f"{', '.join(sorted(listed)[:8]) or 'nothing'}. Pickles and other formats "
-            "are not downloaded: convert it where it was made, or name a folder."
-        )
-    for path in _names(folder):
-        file = folder / path
-        if listed[path].lfs is not None:
-            expected, received = listed[path].lfs.sha256, file_sha256(file)
-        else:
-            expected, received = listed[path].blob_id, _git_checksum(file)
+def _listed(name, folder):
+    """Names of the files of a model, also those that are not downloaded."""
+    from huggingface_hub import get_cached_repo_tree
+    from huggingface_hub.errors import CachedRepoTreeNotFoundError
+
+    try:
+        listed = get_cached_repo_tree(name.model, revision=folder.name)
+    except CachedRepoTreeNotFoundError:  # a copy of an older huggingface_hub
+        return sorted(path.name for path in folder.iterdir())
+    return sorted(file.path for file in listed)
+
+
+def _check_files(name, folder):
+    """Raises if a file in the cache is not the one that the Hub has.
+
+    The cache links each to a file that is named by its checksum: the sha256 of a large
+    one, and of a small one the SHA-1 that git has of it. That file may be a link, too,
+    with a name of another kind.
+    """
+    for file in sorted(folder.iterdir()):
+        if not file.is_symlink():
+            print(f"{file} has no checksum of the Hub to compare with.", flush=True)
+            continue
+        expected = file.readlink().name
+        received = (file_sha256 if len(expected) == 64 else _git_checksum)(file)
         if expected != received:
             raise ValueError(
                 f"{file} of {name} is not the file that the Hub has. Expected "
-                f"checksum: {expected}. Received: {received}, {file.stat().st_size} "
-                f"bytes of {listed[path].size}. Delete the cache, {cache_of(folder)}, "
+                f"checksum: {expected}. Received: {received}, of "
+                f"{file.stat().st_size} bytes. Delete {file.resolve()} from the cache, "
                 "and ask again."
             )
-
-
-def _names(folder):
-    return sorted(path.name for path in folder.iterdir() if path.is_file())
 
 
 def _git_checksum(file):
@@ -216,9 +224,10 @@ def upload(name, folder, private, licence):
         ConnectionError: if the Hub cannot be reached.
         ValueError: if it is there and public, and should be private.
     """
-    from huggingface_hub import HfApi
+    from huggingface_hub import CommitOperationAdd, HfApi
 
     api = HfApi(library_name="keras_recbert")
+    files = sorted(pathlib.Path(folder).iterdir())
     with _errors_of(name):
         api.create_repo(name.model, private=private or None, exist_ok=True)
         if private and not api.model_info(name.model).private:
@@ -226,9 +235,10 @@ def upload(name, folder, private, licence):
                 f"{name} is there already, and public. Nothing was sent. Leave "
                 "--private out, choose another name, or make it private on its page."
             )
-        commit = api.upload_folder(
-            repo_id=name.model,
-            folder_path=folder,
+        # `upload_folder` may make several commits.
+        commit = api.create_commit(
+            name.model,
+            [CommitOperationAdd(file.name, file) for file in files],
             commit_message="Upload a preset of keras_recbert",
         )
     return f"{name}, revision {commit.oid}"
