@@ -131,20 +131,17 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 self.hub.add(model, {".gitattributes": b"*.safetensors filter=lfs\n"})
                 private = asked.get("visibility") == "private"
                 self.hub.models[model]["private"] = private
-            self._answer({"url": f"http://hub/{model}"}, 200 if is_new else 409)
-        elif "/preupload/" in path:
             self._answer(
-                {
-                    "files": [
-                        {
-                            "path": file["path"],
-                            "uploadMode": "lfs" if _is_large(file["path"]) else "regular",
-                            "shouldIgnore": False,
-                        }
-                        for file in json.loads(body)["files"]
-                    ]
-                }
+                {"url": f"http://{self.headers['Host']}/{model}"},
+                200 if is_new else 409,
             )
+        elif "/preupload/" in path:
+            modes = {True: "lfs", False: "regular"}
+            files = [
+                {"path": name, "uploadMode": modes[_is_large(name)]}
+                for name in (file["path"] for file in json.loads(body)["files"])
+            ]
+            self._answer({"files": [{**one, "shouldIgnore": False} for one in files]})
         elif path.endswith("/info/lfs/objects/batch"):
             place = f"http://{self.headers['Host']}/lfs/"
             objects = [
@@ -173,7 +170,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             else:
                 files[value["path"]] = base64.b64decode(value["content"])
         commit = self.hub.add(model, files)
-        url = f"http://hub/{model}/commit/{commit}"
+        url = f"http://{self.headers['Host']}/{model}/commit/{commit}"
         self._answer({"commitOid": commit, "commitUrl": url})
 
     def _begin(self):
@@ -190,12 +187,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return self.headers.get("Authorization") == f"Bearer {TOKEN}"
 
     def _listed(self, path, content):
-        listed = {"type": "file", "path": path, "size": len(content)}
         git = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+        listed = {"type": "file", "path": path, "size": len(content), "oid": git}
         if _is_large(path):
             sha256 = hashlib.sha256(content).hexdigest()
             large = {"oid": sha256, "size": len(content), "pointerSize": 130}
-            return {**listed, "oid": hashlib.sha1(git.encode()).hexdigest(), "lfs": large}
+            return {
+                **listed,
+                "oid": hashlib.sha1(git.encode()).hexdigest(),
+                "lfs": large,
+            }
         return {**listed, "oid": git}
 
     def _send_file(self, commit, path, content):

@@ -34,6 +34,7 @@ from keras_recbert.train import quickstart
 # What cannot run, and why.
 NOT_RUN = {
     "hf download nreimers/MiniLM-L6-H384-uncased --local-dir MINILM": "the network",
+    "recbert push RUN hf://user/name": "the network",
     "recbert benchmark --install-peers": "gigabytes of packages, hours",
     "recbert benchmark frontier --install-peers --data-dir DIR --models STUDENT "
     "--teacher TEACHER --weights MINILM": "gigabytes of packages",

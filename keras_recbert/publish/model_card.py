@@ -23,6 +23,13 @@ HUB_TASKS = {
     "question_answering": "question-answering",
     "multiple_choice": "multiple-choice",
 }
+# What only some kinds of run have.
+OF_A_KIND = {
+    "learning rate": "learning_rate",
+    "pooling": "pooling",
+    "word pieces": "tokens",
+    "epoch kept": "best_epoch",
+}
 HEADS = {"TextClassifier": "classifier", "TextRegressor": "regressor"}
 
 
@@ -159,8 +166,7 @@ def _training(facts, results):
         ("device", facts.get("device")),
         ("versions", _versions(facts["versions"]) if "versions" in facts else None),
     ]
-    own = {"word pieces": "tokens", "epoch kept": "best_epoch"}  # of a kind of run
-    rows += [(shown, facts[key]) for shown, key in own.items() if key in facts]
+    rows += [(shown, facts[key]) for shown, key in OF_A_KIND.items() if key in facts]
     table = _table((key, UNKNOWN if v is None else _number(v)) for key, v in rows)
     if results is None:
         return [table, "Its options are not stated."]
