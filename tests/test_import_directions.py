@@ -72,6 +72,7 @@ ARROWS = {
         "builder",
         "core",
         "data",
+        "hub",
         "serving",
         "tasks",
         "train",

@@ -3,6 +3,8 @@
 import dataclasses
 import pathlib
 
+from keras_recbert.hub.names import is_hub_name, parse_hub_name
+
 # Forms of a model of this zoo, as `workers/export_worker.py` knows them: what a row is
 # called, what it computes in, and the worker that answers.
 FORMS = {
@@ -121,6 +123,8 @@ def name_models(paths, find):
         last = file.resolve()
         inside = last.name in ("preset", "model.keras")
         name = last.parent.name if inside else last.stem
+        if is_hub_name(path):  # whose folder is named by the revision
+            name = parse_hub_name(path).model.split("/")[1]
         if name in found:
             raise ValueError(
                 f"`models` must have folders of different names. Received: {name!r} "

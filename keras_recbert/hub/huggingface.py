@@ -48,18 +48,26 @@ def download(name):
     """
     check_ready()
     from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
 
     unreachable = _why_unreachable(name)
-    with _errors_of(name):
-        folder = pathlib.Path(
-            snapshot_download(
-                name.model,
-                revision=name.revision,
-                allow_patterns=list(FILES),
-                local_files_only=unreachable is not None,
-                library_name="keras_recbert",
+    try:
+        with _errors_of(name):
+            folder = pathlib.Path(
+                snapshot_download(
+                    name.model,
+                    revision=name.revision,
+                    allow_patterns=list(FILES),
+                    local_files_only=unreachable is not None,
+                    library_name="keras_recbert",
+                )
             )
-        )
+    except LocalEntryNotFoundError as error:
+        raise ConnectionError(
+            f"{name} was asked for: {unreachable or _first_line(error)}, and the cache "
+            "has no whole copy. Connect to the network, unset HF_HUB_OFFLINE if it is "
+            "set, or name a folder that holds the model."
+        ) from error
     if unreachable is not None:
         day = datetime.date.fromtimestamp(folder.stat().st_mtime)
         print(
@@ -105,24 +113,14 @@ def _why_unreachable(name):
 def _errors_of(name):
     """Raises errors of the Hub as those of Python, with what to do."""
     import httpx2
-    from huggingface_hub.errors import (
-        HfHubHTTPError,
-        LocalEntryNotFoundError,
-        OfflineModeIsEnabled,
-    )
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
     try:
         yield
-    except LocalEntryNotFoundError as error:
-        raise ConnectionError(
-            f"{name} was asked for. The Hub cannot be reached, and the cache has no "
-            f"whole copy ({_first_line(error)}). Connect to the network, unset "
-            "HF_HUB_OFFLINE if it is set, or name a folder that holds the model."
-        ) from error
     except (OfflineModeIsEnabled, httpx2.TransportError) as error:
         raise ConnectionError(
             f"The Hub cannot be reached for {name} ({_first_line(error)}). Connect to "
-            "the network, unset HF_HUB_OFFLINE if it is set, or push to a folder."
+            "the network, unset HF_HUB_OFFLINE if it is set, or name a folder."
         ) from error
     except HfHubHTTPError as error:
         raise _refusal(name, error) from error

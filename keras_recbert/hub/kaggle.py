@@ -40,11 +40,11 @@ def download(name):
     try:
         with _errors_of(name):
             return pathlib.Path(kagglehub.model_download(_handle(name)))
-    except requests.ConnectionError as error:
+    except (requests.ConnectionError, requests.Timeout) as error:
         reason, unreachable = type(error).__name__, error
     versions = [name.revision] if name.revision else _cached_versions(name)
     for version in versions:  # a version in the cache is taken without a question
-        with contextlib.suppress(requests.ConnectionError):
+        with contextlib.suppress(requests.ConnectionError, requests.Timeout):
             handle = f"{name.model}/{version}"
             folder = pathlib.Path(kagglehub.model_download(handle))
             day = datetime.date.fromtimestamp(folder.stat().st_mtime)
@@ -144,7 +144,7 @@ def upload(name, folder, private, licence):
                 license_name=LICENCES.get(licence, licence),
                 version_notes="A preset of keras_recbert",
             )
-    except requests.ConnectionError as error:
+    except (requests.ConnectionError, requests.Timeout) as error:
         raise ConnectionError(
             f"Kaggle cannot be reached to write {name} ({type(error).__name__}). "
             "Connect to the network and push again."

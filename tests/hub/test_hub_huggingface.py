@@ -1,15 +1,18 @@
 """Downloads over HTTP, from a hub on this machine."""
 
 import os
+import pathlib
 
 import numpy as np
 import pytest
+from foreign_berts import minilm_folder
 from hub_server import point_to, serving
 from toy_texts import tiny_model
 
 import keras_recbert
 from keras_recbert.convert.hub_folder import downloaded, local_folder
 from keras_recbert.convert.open_checkpoint import open_checkpoint
+from keras_recbert.convert.token_table import TOKENS, is_folder, read_token_table
 
 MODEL = "hf://jane/films"
 
@@ -97,6 +100,23 @@ def test_a_bert_of_hugging_face_works_as_its_folder_does(hub, tmp_path):
     assert there.sizes == here.sizes
     assert there.vocabulary == here.vocabulary
     assert keras_recbert.explain("hf://jane/bert")
+    assert is_folder("hf://jane/bert")  # as `vectors`
+    table = read_token_table("hf://jane/bert")
+    np.testing.assert_array_equal(table.vectors, here.weight(TOKENS))
+
+
+@pytest.mark.slow  # 90 MB
+def test_minilm_is_the_same_as_from_its_folder(hub):
+    folder = pathlib.Path(minilm_folder())
+    files = [path for path in folder.iterdir() if path.is_file()]
+    model = "sentence-transformers/all-MiniLM-L6-v2"
+    hub.add(model, {path.name: path.read_bytes() for path in files})
+    one, other = (
+        keras_recbert.build("bert_minilm", weights=weights, num_layers=2)
+        for weights in (f"hf://{model}", folder)
+    )
+    texts = ["a gripping film", "no charm at all"]
+    np.testing.assert_array_equal(one.encode(texts), other.encode(texts))
 
 
 def test_the_cached_copy_is_used_and_named_where_the_hub_is_not_there(

@@ -14,6 +14,7 @@ from huggingface_hub import ModelCard
 from toy_texts import tiny_model
 
 import keras_recbert
+from keras_recbert.benchmark.frontier_systems import name_models
 from keras_recbert.cli import main
 from keras_recbert.convert.hub_folder import downloaded, local_folder
 from keras_recbert.convert.preset import read_preset
@@ -90,7 +91,7 @@ def test_a_run_is_pushed_and_its_card_tells_what_it_records(
         np.testing.assert_array_equal(mine, theirs)
     line = blocks("bash", text)[0].splitlines()[0]
     assert main(line.split()[1:]) == 0
-    assert find_model(MODEL, "teacher") == local_folder(MODEL)
+    assert name_models([MODEL], find_model) == {"films": local_folder(MODEL)}
 
 
 def test_a_process_pushes_by_environment_alone(hub, preset, tmp_path):
@@ -189,7 +190,7 @@ def test_what_the_hub_refuses_says_what_to_do(hub, preset, monkeypatch, tmp_path
     with pytest.raises(PermissionError, match="hf auth login, or set HF_TOKEN"):
         push(preset, "hf://jane/other")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(ConnectionError, match="unset HF_HUB_OFFLINE.*push to a folder"):
+    with pytest.raises(ConnectionError, match="unset HF_HUB_OFFLINE.*or name a folder"):
         push(preset, MODEL)
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(ImportError, match=re.escape('pip install -e ".[hub]"')):
