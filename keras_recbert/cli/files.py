@@ -156,7 +156,7 @@ def convert(
             transformers (plain BERTs only, with a head on the pooled first token).
         overwrite: Replace the folder if it exists.
     """
-    from keras_recbert.convert.hub_folder import local_folder
+    from keras_recbert.convert.hub_folder import local_folder, with_revision
     from keras_recbert.convert.huggingface import FILES as HUGGINGFACE_FILES
     from keras_recbert.convert.open_checkpoint import is_preset
     from keras_recbert.convert.preset import read_preset
@@ -164,7 +164,7 @@ def convert(
 
     files = {"preset": PRESET_FILES, "huggingface": HUGGINGFACE_FILES}[to]
     check_folder(output, files, overwrite)
-    card = {"source": source}
+    card = {"source": with_revision(source)}
     if model is None:
         loaded = keras_recbert.load(source)
         folder = local_folder(source)

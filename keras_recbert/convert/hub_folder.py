@@ -1,5 +1,6 @@
 """From what a user names, a folder or a model on a hub, to a folder here."""
 
+import dataclasses
 import functools
 import os
 import pathlib
@@ -36,6 +37,22 @@ def local_folder(path):
             cannot be had; says why and what to do.
     """
     return downloaded(os.fspath(path)) if is_hub_name(path) else path
+
+
+def with_revision(path):
+    """The name of a model on a hub with the revision that `local_folder` gives.
+
+    Args:
+        path: as for `local_folder`; or None.
+
+    Returns:
+        str, such as `"hf://user/name@COMMIT"`; of anything else `path`.
+    """
+    if not is_hub_name(path):
+        return path
+    # Both caches name the folder of a model by its revision.
+    revision = local_folder(path).name
+    return str(dataclasses.replace(parse_hub_name(path), revision=revision))
 
 
 @functools.cache

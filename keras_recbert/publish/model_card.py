@@ -128,7 +128,7 @@ def _hub_task(task):
 
 def _start(card, results):
     """What the weights were made from."""
-    if results is None:
+    if results is None or is_hub_name(card["source"]):  # which has the revision
         return card["source"] or UNKNOWN
     return without_folders(results["config"].get("weights")) or "random weights"
 

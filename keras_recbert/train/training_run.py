@@ -1,5 +1,6 @@
 """One fine-tuning run: from examples to a scored model and a folder of results."""
 
+from keras_recbert.convert.hub_folder import with_revision
 from keras_recbert.data.task_spec import get_task, list_tasks
 from keras_recbert.ops.implementation import compiling
 from keras_recbert.serving.savedmodel import FILES as SAVEDMODEL_FILES
@@ -219,7 +220,7 @@ def _scores_of(history, epoch):
 def _write(run, model, results, training_loss, monitor):
     """Writes what comes after training, each file or folder whole or not at all."""
     config, folder = run.config, run.folder
-    run.write_model(model, results, KEPT, config.weights)
+    run.write_model(model, results, KEPT, with_revision(config.weights))
     best_score = 100 * results["scores"][monitor]
     save_learning_curve(
         folder / "learning_curve.png",

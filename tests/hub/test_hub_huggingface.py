@@ -10,7 +10,7 @@ from hub_server import point_to, serving
 from toy_texts import tiny_model
 
 import keras_recbert
-from keras_recbert.convert.hub_folder import downloaded, local_folder
+from keras_recbert.convert.hub_folder import downloaded, local_folder, with_revision
 from keras_recbert.convert.open_checkpoint import open_checkpoint
 from keras_recbert.convert.token_table import TOKENS, is_folder, read_token_table
 
@@ -94,8 +94,10 @@ def test_a_bert_of_hugging_face_works_as_its_folder_does(hub, tmp_path):
     encoder.preprocessor = tiny_model().preprocessor
     encoder.save_huggingface(tmp_path / "bert")
     files = {path.name: path.read_bytes() for path in (tmp_path / "bert").iterdir()}
-    hub.add("jane/bert", {**files, "1_Pooling/config.json": b"{}"})
+    commit = hub.add("jane/bert", {**files, "1_Pooling/config.json": b"{}"})
     here, there = open_checkpoint(tmp_path / "bert"), open_checkpoint("hf://jane/bert")
+    assert with_revision("hf://jane/bert") == f"hf://jane/bert@{commit}"
+    assert with_revision(tmp_path) is tmp_path
     assert there.format == here.format != "keras_recbert"
     assert there.sizes == here.sizes
     assert there.vocabulary == here.vocabulary
@@ -134,7 +136,9 @@ def test_the_cached_copy_is_used_and_named_where_the_hub_is_not_there(
     assert f"{MODEL}: HF_HUB_OFFLINE is set, so the cached copy is used" in said
     assert f"revision {folder.name}" in said
     assert len(hub.requests) == count
-    monkeypatch.undo()
+    (folder / "vocab.txt").unlink()
+    with pytest.raises(ConnectionError, match="is set, and the cache has no whole co"):
+        look_up()
 
 
 def test_a_hub_that_cannot_be_reached_without_a_copy(hub, monkeypatch, tmp_path):

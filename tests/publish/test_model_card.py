@@ -63,7 +63,8 @@ def index(text):
 
 
 def test_several_heads_have_their_own_scores():
-    text = model_card(CARD, config(SEVERAL), RESULTS, "hf://jane/several")
+    card = {**CARD, "source": "hf://jane/base@0123456"}  # what v1 was
+    text = model_card(card, config(SEVERAL), RESULTS, "hf://jane/several")
     assert index(text) == {
         ("sst2", "accuracy"): (0.875, "text-classification"),
         ("stsb", "pearson"): (0.25, "regressor"),
@@ -74,7 +75,7 @@ def test_several_heads_have_their_own_scores():
     assert "sst2 (GLUE (Wang et al. 2019), SST-2); stsb (GLUE" in text
     assert "examples: 40 of sst2 validation, 1,500 of stsb validation." in text
     assert "- sst2: few examples." in text
-    assert "| started from | hf://jane/base@v1 |" in text
+    assert "| started from | hf://jane/base@0123456 |" in text
 
 
 def test_options_are_a_recipe_without_folders():
