@@ -173,7 +173,8 @@ def _public_card(card, preset, licence):
 
 def _check_results(results, card, preset):
     """Raises if a `results.json` is not of the run that wrote a preset."""
-    found = results.get("scores") if isinstance(results, dict) else None
+    is_of_a_run = isinstance(results, dict) and isinstance(results.get("config"), dict)
+    found = results.get("scores") if is_of_a_run else None
     if found is None or found != card["metrics"].get("scores"):
         raise CheckpointError(
             f"{preset.parent / RESULTS} is not of the run that wrote {preset}: their "
