@@ -70,6 +70,7 @@ TEST = [
     *SERVE,
     *DOCS,
     "httpx>=0.28,<1",  # asks the server
+    "playwright>=1.50,<2",  # plays with the page, where there is a Chromium
     "pytest>=8,<10",
     "pytest-xdist>=3.6,<4",  # two test files side by side
     "ruff==0.17.5",  # a new formatter is a change of its own
@@ -87,6 +88,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11,<3.14",
     packages=find_packages(include=["keras_recbert", "keras_recbert.*"]),
+    package_data={"keras_recbert.server.page": ["*.html", "*.css", "*.js", "*.svg"]},
     install_requires=CORE,
     extras_require={
         "tables": TABLES,

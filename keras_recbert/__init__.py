@@ -22,6 +22,7 @@ __getattr__, _, _ = lazy_loader.attach(
     __name__,
     submodules=["blocks", "data", "heads", "layers", "losses", "tasks", "text"],
     submod_attrs={
+        "server.run": ["play"],
         "train.finetune": ["distill", "finetune"],
         "train.probe": ["probe"],
     },
@@ -41,6 +42,7 @@ __all__ = [
     "list_models",
     "load",
     "losses",
+    "play",
     "probe",
     "register",
     "save_preset",

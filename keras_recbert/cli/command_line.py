@@ -21,7 +21,7 @@ from keras_recbert.cli.hubs import push
 from keras_recbert.cli.predicting import predict
 from keras_recbert.cli.probing import probe
 from keras_recbert.cli.results import results
-from keras_recbert.cli.serving import serve
+from keras_recbert.cli.serving import play, serve
 from keras_recbert.cli.speed import benchmark, frontier, profile
 from keras_recbert.cli.table import table
 from keras_recbert.cli.training import (
@@ -66,6 +66,7 @@ COMMANDS = {
     "push": push,
     "predict": predict,
     "serve": serve,
+    "play": play,
     "vocabulary": vocabulary,
     "benchmark": benchmark,
     "explain": explain,

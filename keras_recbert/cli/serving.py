@@ -1,8 +1,8 @@
-"""The command that answers requests over HTTP: serve."""
+"""Commands that answer over HTTP: serve, and play, a page in the browser."""
 
 from typing import Annotated
 
-from tyro.conf import arg
+from tyro.conf import Positional, arg
 
 from keras_recbert.config import ServeConfig
 
@@ -16,3 +16,21 @@ def serve(config: Annotated[ServeConfig, arg(name="")]):
     from keras_recbert import server
 
     server.serve(config)
+
+
+def play(
+    models: Annotated[Positional[list[str]], arg(metavar="MODEL [MODEL ...]")],
+    port: int = 8501,
+    open: bool = False,
+):
+    """Serves a page to play with models: type a text and see what each answers.
+
+    Args:
+        models: SavedModels, folders of numbered ones, or of runs of `recbert finetune`
+            or `recbert distill`. Several answer side by side.
+        port: Port of this machine to listen at; 0 takes a free one.
+        open: Open the page in the browser.
+    """
+    from keras_recbert import server
+
+    server.play(*models, port=port, open_browser=open)

@@ -8,7 +8,7 @@ from keras_recbert.heads.reading import READING_ARGUMENTS, reading_arguments
 
 # Names of signatures, of the key that makes a dict one head, and what Keras puts
 # before the metrics of a validation.
-RESERVED = ("serving_default", "ids", "task", "val")
+RESERVED = ("serving_default", "ids", "tokenize", "task", "val")
 
 
 class NamedHeads:

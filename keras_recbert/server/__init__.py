@@ -8,5 +8,5 @@ check_installed("Serving", "serve", "starlette", "uvicorn", "prometheus_client")
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submod_attrs={"app": ["make_app"], "run": ["running", "serve"]},
+    submod_attrs={"app": ["make_app"], "run": ["play", "running", "serve"]},
 )

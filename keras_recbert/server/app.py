@@ -13,7 +13,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from keras_recbert.core.names import nearest
+from keras_recbert.server import page as play_page
 from keras_recbert.server.batching import Batcher, QueueFull
+from keras_recbert.server.card import model_card
 from keras_recbert.server.limits import (
     TokenGate,
     error_response,
@@ -29,16 +31,17 @@ MODEL = "/v1/models/{model}"
 VERSION = MODEL + "/versions/{version}"
 LARGE = 64 * 1024  # bytes of a body that keeps no neighbour waiting while it is read
 ROUTES = (
-    "GET /v1/models/NAME[/versions/N][/metadata], "
-    "POST /v1/models/NAME[/versions/N]:predict, GET /healthz, GET /metrics"
+    "GET /v1/models, GET /v1/models/NAME[/versions/N][/metadata], "
+    "GET /v1/models/NAME/card, POST /v1/models/NAME[/versions/N]:predict, GET /healthz, GET /metrics"
 )
 
 
-def make_app(config):
+def make_app(config, page=False):
     """Loads models and makes the ASGI application that answers for them.
 
     Args:
         config: `keras_recbert.config.ServeConfig`.
+        page: bool. Whether `GET /` is the page to play with the models.
 
     Returns:
         `starlette.applications.Starlette`, with the dict of models in `state.models`;
@@ -46,10 +49,21 @@ def make_app(config):
 
     Raises:
         ValueError, OSError: as `open_models` and `read_token`.
+        ValueError: for a page, if a token is needed, or models read other fields.
     """
+    if page and config.token_file:
+        raise ValueError(
+            "A browser shows no token, so the page is for this machine alone. Leave "
+            f"`token_file` out. Received: token_file={config.token_file}."
+        )
     token = read_token(config.token_file) if config.token_file else None
     server = _Server(config, open_models(config.folders))
+    if page:
+        play_page.check_fields(server.models)
     routes = [
+        *(play_page.routes() if page else ()),
+        Route("/v1/models", server.names),
+        Route(f"{MODEL}/card", server.card),
         Route("/healthz", _health),
         Route("/metrics", server.metrics_page),
         *(Route(path, server.status) for path in (MODEL, VERSION)),
@@ -170,6 +184,13 @@ class _Server:
             }
         )
 
+    async def names(self, request):
+        return JSONResponse({"models": [*self.models]})
+
+    async def card(self, request):
+        model, _ = self._model(request)
+        return JSONResponse(model_card(model))
+
     async def metrics_page(self, request):
         return Response(self._metrics.page(), media_type=self._metrics.content_type)
 
@@ -179,7 +200,9 @@ class _Server:
         try:
             body, texts = await self._answer(request)
             status = 200
-            return Response(body, media_type="application/json")
+            milliseconds = 1000 * (time.perf_counter() - begin)
+            headers = {"Server-Timing": f"predict;dur={milliseconds:.2f}"}
+            return Response(body, media_type="application/json", headers=headers)
         except HTTPException as error:
             status = error.status_code
             raise

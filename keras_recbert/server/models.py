@@ -19,6 +19,7 @@ from keras_recbert.serving.savedmodel import (
 
 LOG = logging.getLogger("keras_recbert.server")
 DEFAULT = "serving_default"
+OF_A_RUN = "savedmodel"  # what fine-tuning and distillation write into their folder
 _NAME = re.compile(r"[A-Za-z0-9_.@+-]+")
 
 
@@ -60,11 +61,15 @@ class Signature:
 
 @dataclasses.dataclass(frozen=True)
 class Version:
-    """A loaded SavedModel: its number, its signatures, and their description."""
+    """A loaded SavedModel: its number, its signatures, and their description.
+
+    `first_answer` is what it answered to the text "a", a dict of arrays.
+    """
 
     number: int
     signatures: dict
     signature_def: dict
+    first_answer: dict
 
 
 def load_version(number, path):
@@ -86,7 +91,8 @@ def load_version(number, path):
     signatures = {name: Signature(own) for name, own in loaded.signatures.items()}
     default = signatures[DEFAULT]
     try:
-        default({name: _example(spec) for name, spec in default.inputs.items()})
+        asked = {name: _example(spec) for name, spec in default.inputs.items()}
+        answer = default(asked)
     except (tf.errors.OpError, ValueError) as error:
         raise ValueError(
             f"The SavedModel at {path} does not answer the text 'a': {reason(error)}. "
@@ -100,7 +106,7 @@ def load_version(number, path):
         )
         for name, one in read_meta_graph(path).signature_def.items()
     }
-    return Version(number, signatures, described)
+    return Version(number, signatures, described, answer)
 
 
 def _example(spec):
@@ -123,7 +129,8 @@ class Model:
 
     Args:
         folder: str or path. A SavedModel, which is version 1 and stays as it was
-            loaded; or a folder of numbered ones, `1/saved_model.pb`.
+            loaded; a folder of numbered ones, `1/saved_model.pb`; or the folder of a
+            run that wrote `savedmodel/`.
 
     Attributes:
         name: str. Name of the folder, by which it is asked.
@@ -138,6 +145,8 @@ class Model:
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         self.name = self.folder.resolve().name
+        if (self.folder / OF_A_RUN / MARKER).is_file():
+            self.folder /= OF_A_RUN
         self.version = None
         self._failed = {}  # number to (state of its files, message)
         if not _NAME.fullmatch(self.name):
@@ -148,9 +157,9 @@ class Model:
             )
         if not versions_on_disk(self.folder):
             raise FileNotFoundError(
-                f"There is no SavedModel at {folder}: it holds neither {MARKER} nor "
-                f"numbered versions such as 1/{MARKER}. Write one: recbert export "
-                f"MODEL {folder}."
+                f"There is no SavedModel at {folder}: it holds neither {MARKER}, nor "
+                f"numbered versions such as 1/{MARKER}, nor {OF_A_RUN}/{MARKER} of a "
+                f"run. Write one: recbert export MODEL {folder}."
             )
         self.refresh()
         if self.version is None:

@@ -6,6 +6,7 @@ import logging
 import shlex
 import socket
 import threading
+import webbrowser
 
 import uvicorn
 
@@ -14,6 +15,7 @@ from keras_recbert.server.app import make_app
 from keras_recbert.server.models import DEFAULT
 
 LOG = logging.getLogger("keras_recbert.server")
+_STOPPED = "Stopped: what was accepted is answered."
 
 
 def serve(config):
@@ -27,29 +29,75 @@ def serve(config):
         OSError: if a file cannot be read.
     """
     server = _make_server(config)
+    try:
+        # uvicorn answers what it has, and then raises the signal a second time.
+        with _logging(), contextlib.suppress(KeyboardInterrupt):
+            server.run(sockets=[server.socket])
+    finally:
+        server.socket.close()
+    print(_STOPPED, flush=True)
+
+
+def play(*models, port=8501, open_browser=False):
+    """Serves a page to play with models, until SIGTERM or Ctrl-C.
+
+    It is for this machine alone, at `http://127.0.0.1:PORT/`. In a notebook it ends
+    when the cell is interrupted.
+
+    Args:
+        *models: str or paths: SavedModels, folders of numbered ones, or of runs that
+            wrote `savedmodel/`. Several answer side by side.
+        port: int. 0 takes a free one.
+        open_browser: bool. Whether the browser shows the page.
+
+    Raises:
+        ValueError: if there is no model, they read different fields, or the port is
+            taken.
+        OSError: if a file cannot be read.
+    """
+    # One person asks at a time: nobody else would share a call.
+    config = ServeConfig([*map(str, models)], port=port, batch_timeout_ms=0)
+    with _logging(), contextlib.suppress(KeyboardInterrupt), running(config, True) as url:
+        print(f"Play at {url}/ (Ctrl-C ends it)", flush=True)
+        if open_browser and not webbrowser.open(f"{url}/"):
+            print(f"There is no browser to open. Open {url}/ yourself.", flush=True)
+        threading.Event().wait()
+    print(_STOPPED, flush=True)
+
+
+def check_address(host="127.0.0.1", port=8501):
+    """Raises `ValueError` if nothing can be served at an address, such as a taken one.
+
+    Args:
+        host: str.
+        port: int.
+    """
+    _bind(host, port).close()
+
+
+@contextlib.contextmanager
+def _logging():
+    """Writes what the server logs to stderr."""
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s recbert: %(message)s"))
     LOG.addHandler(handler)
     LOG.setLevel(logging.INFO)
     LOG.propagate = False  # or the root, where it has a handler, says it again
     try:
-        # uvicorn answers what it has, and then raises the signal a second time.
-        with contextlib.suppress(KeyboardInterrupt):
-            server.run(sockets=[server.socket])
+        yield
     finally:
-        server.socket.close()
         LOG.removeHandler(handler)
         LOG.propagate = True
-    print("Stopped: what was accepted is answered.", flush=True)
 
 
 @contextlib.contextmanager
-def running(config):
+def running(config, page=False):
     """Serves SavedModels from a thread, such as beside a notebook.
 
     Args:
         config: `ServeConfig`, or the path of a folder, which is served at any free
             port.
+        page: bool. Whether the address itself is the page of `play`.
 
     Yields:
         str. The address, such as "http://127.0.0.1:40123".
@@ -59,7 +107,7 @@ def running(config):
     """
     if not isinstance(config, ServeConfig):
         config = ServeConfig([config], port=0)
-    server = _make_server(config)
+    server = _make_server(config, page)
     thread = threading.Thread(target=server.run, args=([server.socket],), daemon=True)
     thread.start()
     try:
@@ -72,12 +120,12 @@ def running(config):
         thread.join()
 
 
-def _make_server(config):
+def _make_server(config, page=False):
     if not isinstance(config, ServeConfig):
         config = ServeConfig([config])
     bound = _bind(config.host, config.port)
     try:
-        return _Uvicorn(make_app(config), bound, config)
+        return _Uvicorn(make_app(config, page), bound, config)
     except BaseException:
         bound.close()
         raise

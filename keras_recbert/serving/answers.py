@@ -170,11 +170,16 @@ def model_predictor(model, head=None):
 
 
 def input_fields(signature):
-    """Names of the inputs of a signature, in the order of the packer that has them.
+    """Names of the inputs of a signature, see `in_order`."""
+    return in_order(signature.structured_input_signature[1])
+
+
+def in_order(names):
+    """Names of inputs in the order of the packer that has them, a tuple.
 
     TensorFlow keeps no order. Inputs of a packer that is not registered are sorted.
     """
-    names = set(signature.structured_input_signature[1])
+    names = set(names)
     for packer in map(get_packer, list_packers()):
         if set(packer.fields[: len(names)]) == names:
             return packer.fields[: len(names)]
@@ -240,16 +245,26 @@ def _one_example(path, fields, texts, pairs):
 
 
 def _keys_by_head(signature):
-    """What each of several heads answers: a dict of its name to keys; empty for one."""
-    keys = {
-        name: tuple(own.structured_outputs)
-        for name, own in signature.loaded.signatures.items()
-        if name not in ("serving_default", "ids")
-    }
+    """As `keys_by_head`, of what `read_savedmodel` gives."""
+    return keys_by_head(
+        {
+            name: own.structured_outputs
+            for name, own in signature.loaded.signatures.items()
+        }
+    )
+
+
+def keys_by_head(outputs):
+    """What each of several heads answers: a dict of its name to keys; empty for one.
+
+    Args:
+        outputs: dict of the name of each signature of a SavedModel to the names of its
+            outputs.
+    """
     return {
-        name: own
-        for name, own in keys.items()
-        if all(f"{name}_{key}" in signature.structured_outputs for key in own)
+        name: tuple(own)
+        for name, own in outputs.items()
+        if all(f"{name}_{key}" in outputs["serving_default"] for key in own)
     }
 
 

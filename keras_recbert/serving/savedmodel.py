@@ -50,10 +50,12 @@ def write_savedmodel(model, path, fields=("text",), overwrite=False, finish=None
             sequence_length)`. Padding ids never count, whatever the
             mask says: TF Serving pads a mask of ones with ones. Ids outside the
             vocabulary are an error.
+        tokenize: the fields again; gives what `ids` takes of them, and reads "[MASK]"
+            in a text as that piece. Of models whose examples are one row of `ids` each.
 
-    They give what `answer_texts` and `answer` of the model make; where it has several
-    heads, a signature of the name of each takes the fields of its examples and gives
-    what that head answers. To load it, a process needs `tensorflow` and, for the ops
+    `serving_default` and `ids` give what `answer_texts` and `answer` of the model
+    make; where it has several heads, a signature of the name of each takes the fields
+    of its examples and gives what that head answers. To load it, a process needs `tensorflow` and, for the ops
     of the tokenizer, `import tensorflow_text`; nothing in it is left to cuDNN or XLA,
     so it runs on any device. It is written under a temporary name beside `path` and
     renamed, so that nothing half-written stays behind.
@@ -98,6 +100,9 @@ def write_savedmodel(model, path, fields=("text",), overwrite=False, finish=None
         "serving_default": (from_fields(None), strings),
         "ids": (from_ids, ids),
     }
+    if not model.preprocessor.row_features and not model.preprocessor.list_fields:
+        masking = model.preprocessor.reading_masks()
+        endpoints["tokenize"] = lambda *columns: _packed(masking, columns), strings
     text_field = model.preprocessor.text_field
     if text_field is not None:
         endpoints["_".join(fields)] = endpoints["serving_default"]
@@ -144,6 +149,12 @@ def _packed_specs(model):
         name: tf.TensorSpec([None] * len(model.input[name].shape), tf.int32, name)
         for name in PACKED
     }
+
+
+def _packed(packer, columns):
+    """What `ids` takes of columns of strings."""
+    packed = packer(packer.columns(columns))
+    return {name: packed[name] for name in PACKED}
 
 
 class _Root(tf.Module):
