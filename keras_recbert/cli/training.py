@@ -18,6 +18,7 @@ def quickstart(
     model: str = "swish_tiny",
     output_dir: str = "runs/quickstart",
     seed: int = 0,
+    play: bool = False,
 ):
     """Trains, scores, exports and asks a small model on text that is here already.
 
@@ -26,11 +27,19 @@ def quickstart(
         model: Name of the encoder, see `recbert list`.
         output_dir: Folder for everything it writes.
         seed: Seed of everything.
+        play: Serve the page of `recbert play` at the end, until Ctrl-C.
     """
     check_seed(seed)  # before TensorFlow, which takes seconds
     from keras_recbert.train.quickstart import quickstart
 
+    if not play:
+        quickstart(model, ask, output_dir, seed)
+        return
+    from keras_recbert.server import run
+
+    run.check_address()  # before minutes of training
     quickstart(model, ask, output_dir, seed)
+    run.play(output_dir)
 
 
 def finetune(config: Annotated[FineTuningConfig, arg(name="")]):

@@ -84,6 +84,7 @@ def quickstart(model, questions, output_dir, seed):
         f"The learning curve: {folder / 'learning_curve.png'}\n\n"
         "Next:\n"
         f'  recbert predict {savedmodel} "Iterate over the lines of a file."\n'
+        f"  recbert play {folder}\n"
         "  recbert finetune --task sst2 --data-dir GLUE_DIR --model swish_small\n"
         "  recbert list --params"
     )

@@ -4,6 +4,7 @@ import { placeOfByte } from "/words.js";
 
 const MOST_BARS = 8; // of more labels the likeliest are shown
 const MOST_BEST = 4; // answers to a question
+const LONG = 14; // characters of a label that has a line of its own
 
 /** An element of a tag, class and text, or children. */
 export function make(tag, name = "", ...content) {
@@ -23,6 +24,11 @@ function bar(label, share, isBest) {
   return make("li", isBest ? "best" : "", make("span", "name", label), track, value);
 }
 
+function list(labels, rows) {
+  const isLong = labels.some((label) => label.length > LONG);
+  return make("ul", isLong ? "bars long" : "bars", ...rows);
+}
+
 function bars(labels, scores, chosen) {
   let order = labels.map((_, index) => index);
   if (order.length > MOST_BARS) {
@@ -30,7 +36,7 @@ function bars(labels, scores, chosen) {
     order = order.slice(0, MOST_BARS);
   }
   const rows = order.map((i) => bar(labels[i], scores ? scores[i] : null, chosen(i)));
-  return make("ul", "bars", ...rows);
+  return list(labels, rows);
 }
 
 const headline = (text, value) =>
@@ -127,17 +133,18 @@ function questionAnswering(answer, example) {
   const best = answer.best_scores
     .map((score, index) => ({ score, index }))
     .filter(({ score }) => score > 0)
-    .slice(0, MOST_BEST)
-    .map(({ score, index }) =>
-      bar(textOf(answer.best_starts[index], answer.best_ends[index]), score, index === 0),
-    );
+    .slice(0, MOST_BEST);
+  const texts = best.map(({ index }) =>
+    textOf(answer.best_starts[index], answer.best_ends[index]),
+  );
+  const rows = best.map(({ score }, rank) => bar(texts[rank], score, rank === 0));
   return {
     said,
     sure: percent(answer.score),
     parts: [
       headline(said, percent(answer.score)),
       marked(context, marks),
-      make("ul", "bars", ...best),
+      list(texts, rows),
     ],
   };
 }
@@ -195,7 +202,7 @@ const KINDS = {
 export function waiting(card) {
   return card.heads.flatMap((head) => [
     ...(head.name ? [make("h3", "", head.name)] : []),
-    headline("–", ""),
+    head.kind === "tagger" ? make("p", "marked tagged", "–") : headline("–", ""),
     ...(head.labels.length ? [bars(head.labels.slice(0, MOST_BARS), null, () => false)] : []),
   ]);
 }

@@ -135,6 +135,10 @@ async function ask() {
     if (!(error instanceof Told)) throw error;
     $("problem").textContent = error.message;
     $("problem").hidden = false;
+    for (const panel of state.panels) {
+      panel.element.removeAttribute("aria-busy");
+      panel.element.classList.add("failed");
+    }
     return;
   }
   $("problem").hidden = true;
@@ -204,6 +208,9 @@ async function colour(panel, example, signal) {
     ...example,
     [field]: maskEach(example[field], [span])[0],
   }));
+  if (!panel.words.childElementCount) {
+    panel.words.append(make("p", "quiet coloured", `Masking ${masked.length} words …`));
+  }
   const found = [];
   try {
     for (let begin = 0; begin < masked.length; begin += MOST_MASKED) {
@@ -258,11 +265,10 @@ function drawWords(panel, example, words) {
   const legend = make(
     "p",
     "legend quiet",
-    make("span", "", "0"),
+    "Entropy without the word: 0",
     make("span", "ramp"),
-    make("span", "", `${Number(most.toFixed(2))} bits of entropy without the word; `),
-    make("span", "word turns", "underlined"),
-    " where the answer turns",
+    `${Number(most.toFixed(2))} ${most === 1 ? "bit" : "bits"}. `,
+    make("span", "word turns", "Another answer"),
   );
   panel.words.classList.remove("stale");
   panel.words.replaceChildren(...texts, legend, wordTable(panel, example, words));
@@ -287,6 +293,12 @@ function wordTable(panel, example, words) {
 
 // The beginning -----------------------------------------------------------------------
 
+function describe({ name, kind, labels }) {
+  const said = `${name ? `${name}, ` : ""}${kind.replace("_", " ")}`;
+  if (!labels.length) return said;
+  return `${said}: ${labels.slice(0, 8).join(", ")}${labels.length > 8 ? ", …" : ""}`;
+}
+
 async function begin() {
   const { models } = await get("/v1/models");
   const cards = models.map((name) => get(`/v1/models/${encodeURIComponent(name)}/card`));
@@ -294,8 +306,8 @@ async function begin() {
   const title = `Play with ${models.join(" and ")}`;
   document.title = title;
   $("title").textContent = title;
-  const kinds = [...new Set(state.cards.flatMap((card) => card.heads.map((head) => head.kind)))];
-  $("about").textContent = kinds.map((kind) => kind.replace("_", " ")).join(", ");
+  const heads = state.cards.flatMap((card) => card.heads);
+  $("about").textContent = [...new Set(heads.map(describe))].join("; ");
   makeFields(state.cards[0]);
   state.panels = state.cards.map(makePanel);
   if (models.length > 1) {
@@ -303,7 +315,7 @@ async function begin() {
     $("agreement").hidden = false;
   }
   const button = $("words");
-  button.hidden = !kinds.includes("classifier");
+  button.hidden = !heads.some((head) => head.kind === "classifier");
   button.addEventListener("click", () => {
     state.colours = !state.colours;
     button.setAttribute("aria-pressed", String(state.colours));
