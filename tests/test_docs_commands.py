@@ -148,7 +148,7 @@ def _as_the_shell(word, command):
 
 @contextlib.contextmanager
 def servers():
-    """Gives a function that starts `recbert serve` and waits until it is asked.
+    """Gives a function that starts `recbert serve` or `play` and waits for it.
 
     At the end of the block each gets SIGTERM, and must end well.
     """
@@ -325,16 +325,20 @@ def test_commands_run_one_after_the_other(page, place, few_docs):
     if page in (
         "README.md",
         "batch_scoring.md",
+        "play.md",
         "serving.md",
     ):  # the README's first block writes this
         tiny_model(label_names=["bad", "good"]).export_savedmodel("film_model")
+    if page == "play.md":  # two runs of the reader's
+        for run_folder in ("TEACHER", "STUDENT"):
+            shutil.copytree("film_model", f"{run_folder}/savedmodel")
     if page == "speed.md":  # TEACHER is one of the reader's
         tiny_model(pooling="first", label_names=["0", "1"]).save_preset("TEACHER")
     if page == "extending.md":  # CORPUS is one of the reader's
         run("recbert prepare held_out.txt --output-dir CORPUS --vocabulary-size 300")
     with registries_kept(), servers() as serve:
         for command in COMMANDS_OF[page]:
-            if command.startswith("recbert serve "):
+            if command.startswith(("recbert serve ", "recbert play ")):
                 serve(command)
             elif command not in NOT_RUN:
                 run(small(command))

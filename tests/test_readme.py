@@ -40,7 +40,7 @@ def test_python_blocks_of_the_docs_run(tmp_path, monkeypatch):
         # tests/test_extending.py, tests/train/test_open_search.py
         if name not in ("README.md", "extending.md", "sweeps.md"):
             namespace = {}
-            if name == "serving.md":  # the reader's, of the README
+            if name in ("play.md", "serving.md"):  # the reader's, of the README
                 tiny_model(label_names=["bad", "good"]).export_savedmodel("film_model")
             with registries_kept():
                 for block in blocks("python", text):
@@ -54,6 +54,7 @@ def test_python_blocks_of_the_docs_run(tmp_path, monkeypatch):
         "frontier.md",
         "long_texts.md",
         "multiple_choice.md",
+        "play.md",
         "question_answering.md",
         "several_heads.md",
         "serving.md",

@@ -32,7 +32,8 @@ VERSION = MODEL + "/versions/{version}"
 LARGE = 64 * 1024  # bytes of a body that keeps no neighbour waiting while it is read
 ROUTES = (
     "GET /v1/models, GET /v1/models/NAME[/versions/N][/metadata], "
-    "GET /v1/models/NAME/card, POST /v1/models/NAME[/versions/N]:predict, GET /healthz, GET /metrics"
+    "GET /v1/models/NAME/card, POST /v1/models/NAME[/versions/N]:predict, "
+    "GET /healthz, GET /metrics"
 )
 
 

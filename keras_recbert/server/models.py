@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+import os
 import pathlib
 import re
 
@@ -144,7 +145,7 @@ class Model:
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
-        self.name = self.folder.resolve().name
+        self.name = name_of(folder)
         if (self.folder / OF_A_RUN / MARKER).is_file():
             self.folder /= OF_A_RUN
         self.version = None
@@ -207,6 +208,11 @@ def _state(folder):
     return [(str(path), one.st_size, one.st_mtime_ns) for path, one in stats]
 
 
+def name_of(folder):
+    """The name by which the model of a folder is asked; a link has its own."""
+    return os.path.basename(os.path.abspath(folder))
+
+
 def open_models(folders):
     """Loads the models of some folders.
 
@@ -219,7 +225,7 @@ def open_models(folders):
     Raises:
         ValueError, FileNotFoundError: as `Model`; or if two have one name.
     """
-    names = [pathlib.Path(folder).resolve().name for folder in folders]
+    names = [name_of(folder) for folder in folders]
     for name in names:
         if names.count(name) > 1:
             raise ValueError(

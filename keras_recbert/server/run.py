@@ -57,7 +57,8 @@ def play(*models, port=8501, open_browser=False):
     """
     # One person asks at a time: nobody else would share a call.
     config = ServeConfig([*map(str, models)], port=port, batch_timeout_ms=0)
-    with _logging(), contextlib.suppress(KeyboardInterrupt), running(config, True) as url:
+    stopping = contextlib.suppress(KeyboardInterrupt)
+    with _logging(), stopping, running(config, page=True) as url:
         print(f"Play at {url}/ (Ctrl-C ends it)", flush=True)
         if open_browser and not webbrowser.open(f"{url}/"):
             print(f"There is no browser to open. Open {url}/ yourself.", flush=True)

@@ -55,10 +55,10 @@ def write_savedmodel(model, path, fields=("text",), overwrite=False, finish=None
 
     `serving_default` and `ids` give what `answer_texts` and `answer` of the model
     make; where it has several heads, a signature of the name of each takes the fields
-    of its examples and gives what that head answers. To load it, a process needs `tensorflow` and, for the ops
-    of the tokenizer, `import tensorflow_text`; nothing in it is left to cuDNN or XLA,
-    so it runs on any device. It is written under a temporary name beside `path` and
-    renamed, so that nothing half-written stays behind.
+    of its examples and gives what that head answers. To load it, a process needs
+    `tensorflow` and, for the ops of the tokenizer, `import tensorflow_text`; nothing in
+    it is left to cuDNN or XLA, so it runs on any device. It is written under a
+    temporary name beside `path` and renamed, so that nothing half-written stays behind.
 
     Args:
         model: `keras_recbert.tasks.text_model.TextModel` with a preprocessor; or

@@ -41,7 +41,7 @@ def test_the_highest_version_that_loads_is_served(
     shutil.copy(film_model / "saved_model.pb", folder / "7.tmp")
     model = Model(folder)
     assert (model.name, model.version.number, model.damaged) == ("films", 2, {})
-    assert set(model.version.signatures) == {"serving_default", "ids"}
+    assert set(model.version.signatures) == {"serving_default", "ids", "tokenize"}
     first = model.version
     model.refresh()
     assert model.version is first and loaded == [2]

@@ -136,8 +136,9 @@ def test_what_is_not_served_is_told(client):
     for path, status, message in (
         ("/v1/models/film_modal:predict", 404, "film_model"),
         ("/v1/models/film_model/versions/2:predict", 404, "Version 2.* Valid: 1"),
-        ("/v1/models/film_model:classify", 405, "Valid: GET /v1/models/NAME"),
-        ("/v2", 404, "Valid: GET /v1/models/NAME"),
+        ("/v1/models/film_model:classify", 405, "Valid: GET /v1/models,"),
+        ("/v2", 404, "Valid: GET /v1/models, GET /v1/models/NAME"),
+        ("/", 404, "Valid: GET"),  # the page is for `recbert play`
     ):
         found = error(client.post(path, json=body), status)
         assert re.search(message, found), found

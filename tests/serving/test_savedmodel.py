@@ -69,7 +69,7 @@ def test_eager_dataset_and_fresh_process_agree(written, case):
 def test_signatures(written, case):
     it = written(case)
     loaded = it.loaded
-    assert set(loaded.signatures) == {"serving_default", "ids"}
+    assert set(loaded.signatures) == {"serving_default", "ids", "tokenize"}
     default, ids = loaded.signatures["serving_default"], loaded.signatures["ids"]
 
     inputs = default.structured_input_signature[1]
@@ -106,6 +106,21 @@ def test_ids_signature_needs_no_honest_mask(written, case):
     for padding_mask in (mask, np.ones_like(mask)):
         scores = ids(**{**packed, "padding_mask": tf.constant(padding_mask)})["scores"]
         assert largest_difference(scores, expected) <= 1e-5
+
+
+@pytest.mark.parametrize("case", ["bert", "swish"])
+def test_what_tokenize_gives_is_what_ids_takes(written, case):
+    it = written(case)
+    tokenize, ids = (it.loaded.signatures[name] for name in ("tokenize", "ids"))
+    scores = ids(**tokenize(**tensors(it.inputs)))["scores"]
+    assert largest_difference(scores, it.ask(**tensors(it.inputs))["scores"]) <= 1e-5
+    masked = {name: ["a [MASK]film", "[MASK]"] for name in it.inputs}
+    texts = tuple(masked.values()) if it.num_texts == 2 else masked["text"]
+    expected = it.model.preprocessor.reading_masks()(texts)
+    for name, found in tokenize(**tensors(masked)).items():
+        np.testing.assert_array_equal(found, expected[name])
+    of_pieces = it.model.preprocessor(texts)["token_ids"]
+    assert of_pieces.shape != found.shape  # there [MASK] is cut into pieces
 
 
 @pytest.mark.parametrize("bad", [-1, len(VOCABULARY), 2**30])

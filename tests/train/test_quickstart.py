@@ -73,6 +73,7 @@ def test_quick_start_as_a_user_types_it(tmp_path):
     next_commands = [line for line in lines if line.startswith("  recbert ")]
     assert [line.split()[1] for line in next_commands] == [
         "predict",
+        "play",
         "finetune",
         "list",
     ]
