@@ -7,8 +7,8 @@ import shutil
 import string
 import subprocess
 
+import httpx
 import pytest
-import tensorflow as tf
 from harness import randomize
 from served import asking
 from toy_texts import tiny_model
@@ -16,7 +16,6 @@ from toy_texts import tiny_model
 from keras_recbert.config import ServeConfig
 from keras_recbert.data.word_spans import find_words
 from keras_recbert.server import running
-from keras_recbert.serving.savedmodel import read_savedmodel
 from keras_recbert.train.masked_words import explain_words
 
 playwright = pytest.importorskip(
@@ -127,13 +126,14 @@ def check_curl(page, text, ask):
 
 def test_words_have_the_colours_of_explain_words(browser, url, preset):
     text = "A very dull film, isn't it?"
-    (found,) = explain_words([preset], text)["models"]
+    explained = explain_words([preset], text)
+    (found,) = explained["models"]
     with opened(browser, url) as page:
         fill(page, "text", text)
         page.click("#words")
         page.wait_for_selector(".model:last-child .coloured .word")
         words = page.locator(".model:last-child .coloured .word")
-        assert words.all_inner_texts() == explain_words([preset], text)["words"]
+        assert words.all_inner_texts() == explained["words"]
         titles = words.evaluate_all("all => all.map(one => one.title)")
         pairs = zip(found["labels"], found["entropies"], strict=True)
         assert titles == [f"masked: {one}, {bits:.2f} bits" for one, bits in pairs]
@@ -203,7 +203,6 @@ def reader(tmp_path_factory):
 
 
 def test_an_answer_is_marked_in_its_context(browser, reader):
-    signature = read_savedmodel(reader)
     with (
         running(ServeConfig([str(reader)], port=0, poll_seconds=60), page=True) as url,
         opened(browser, url) as page,
@@ -214,14 +213,15 @@ def test_an_answer_is_marked_in_its_context(browser, reader):
         ):
             fill(page, "question", "where?")
             fill(page, "context", context)
-            asked = {"question": ["where?"], "context": [context]}
-            found = signature(**{k: tf.constant(v) for k, v in asked.items()})
-            answers = [one.decode() for one in found["best_answers"][0].numpy()]
+            asked = {"instances": [{"question": "where?", "context": context}]}
+            answer = httpx.post(f"{url}/v1/models/reader:predict", json=asked)
+            (found,) = answer.json()["predictions"]
+            answers = found["best_answers"]
             assert page.locator("mark").text_content() == answers[0]
             assert page.locator(".marked").text_content() == context
             shown = page.locator(".bars .name").all_text_contents()
             assert shown == [one for one in answers if one][:4]
-            share = f"{100 * float(found['score'][0]):.1f} %"
+            share = f"{100 * found['score']:.1f} %"
             assert page.inner_text(".sure") == share
         page.route("**/*:predict", lambda route: route.abort())
         page.focus("#field-question")
