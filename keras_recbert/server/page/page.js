@@ -181,7 +181,8 @@ function summarize() {
     $("agreement").textContent = text;
     $("agreement").className = same ? "same" : "other";
   } else if (state.panels.length > 1) {
-    $("agreement").textContent = "\u00a0";
+    $("agreement").textContent = "";
+    $("agreement").className = "";
   }
   const told = models.map(({ name, answer }) => `${name}: ${answer.said}.`);
   $("live").textContent = [...told, sentence].join(" ");
@@ -194,11 +195,17 @@ function clearWords(panel) {
   panel.words.classList.add("stale");
 }
 
+function showWords(panel, ...content) {
+  panel.words.classList.remove("stale");
+  panel.words.replaceChildren(...content);
+}
+
 /** Asks for each word masked (Liu 2020, section 3.5.4), and colours it by the entropy. */
 async function colour(panel, example, signal) {
-  if (!panel.said) return panel.words.replaceChildren();
+  panel.words.hidden = !panel.said;
+  if (!panel.said) return;
   if (!panel.card.can_mask) {
-    panel.words.replaceChildren(make("p", "quiet", cannotMask(panel.card)));
+    showWords(panel, make("p", "coloured quiet", cannotMask(panel.card)));
     return;
   }
   const places = Object.entries(example).flatMap(([field, text]) =>
@@ -209,7 +216,7 @@ async function colour(panel, example, signal) {
     [field]: maskEach(example[field], [span])[0],
   }));
   if (!panel.words.childElementCount) {
-    panel.words.append(make("p", "quiet coloured", `Masking ${masked.length} words …`));
+    showWords(panel, make("p", "coloured quiet", `Masking ${masked.length} words …`));
   }
   const found = [];
   try {
@@ -220,7 +227,7 @@ async function colour(panel, example, signal) {
   } catch (error) {
     if (error.name === "AbortError") throw error;
     if (!(error instanceof Told)) throw error;
-    panel.words.replaceChildren(make("p", "error", error.message));
+    showWords(panel, make("p", "error", error.message));
     return;
   }
   drawWords(panel, example, places.map((place, index) => ({ ...place, ...found[index] })));
@@ -238,8 +245,10 @@ async function askMasked(model, examples, signal) {
   return scores.map((row, index) => ({ bits: entropy(row), label: label[index] }));
 }
 
+const isClassifier = ({ heads }) => heads.length === 1 && heads[0].kind === "classifier";
+
 function cannotMask(card) {
-  return card.heads.length === 1 && card.heads[0].kind === "classifier"
+  return isClassifier(card)
     ? "This SavedModel has no signature `tokenize`, with which words are masked. Write it " +
         "again: recbert export MODEL FOLDER."
     : "Words are coloured for classifiers of one head.";
@@ -270,8 +279,7 @@ function drawWords(panel, example, words) {
     `${Number(most.toFixed(2))} ${most === 1 ? "bit" : "bits"}. `,
     make("span", "word turns", "Another answer"),
   );
-  panel.words.classList.remove("stale");
-  panel.words.replaceChildren(...texts, legend, wordTable(panel, example, words));
+  showWords(panel, ...texts, legend, wordTable(panel, example, words));
 }
 
 function wordTable(panel, example, words) {
@@ -315,7 +323,7 @@ async function begin() {
     $("agreement").hidden = false;
   }
   const button = $("words");
-  button.hidden = !heads.some((head) => head.kind === "classifier");
+  button.hidden = !state.cards.some(isClassifier);
   button.addEventListener("click", () => {
     state.colours = !state.colours;
     button.setAttribute("aria-pressed", String(state.colours));
