@@ -14,7 +14,7 @@ from toy_texts import tiny_model
 
 from keras_recbert.config import ServeConfig
 from keras_recbert.server import models, running
-from keras_recbert.server.models import Model, load_version, open_models
+from keras_recbert.server.models import Model, load_version, name_of, open_models
 
 
 def damage(version):
@@ -79,6 +79,8 @@ def test_a_folder_without_a_model_says_what_to_do(tmp_path, film_model):
     os.symlink(film_model, tmp_path / "c" / "film_model")
     with pytest.raises(ValueError, match=r"Two folders have the name 'film_model'"):
         open_models([film_model, tmp_path / "c" / "film_model"])
+    os.symlink(film_model, tmp_path / "other")  # a link has a name of its own
+    assert name_of(tmp_path / "other") == "other" and name_of(f"{tmp_path}/c/") == "c"
     (tmp_path / "d:e" / "1").mkdir(parents=True)
     with pytest.raises(ValueError, match=r"name of the folder.*Received: 'd:e'"):
         Model(tmp_path / "d:e")
