@@ -8,7 +8,10 @@ from starlette.routing import Route
 from keras_recbert.server.models import DEFAULT
 
 FOLDER = pathlib.Path(__file__).parent
-FILES = ("page.css", "icon.svg", "page.js", "answers.js", "words.js", "ask.js")
+FILES = (
+    *("icon.svg", "page.css", "answers.css"),
+    *("page.js", "answers.js", "words.js", "ask.js"),
+)
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; "
     "form-action 'none'; base-uri 'none'",
