@@ -9,6 +9,7 @@ import lazy_loader
 from keras_recbert.builder import (
     build,
     count_parameters,
+    draw,
     explain,
     load,
     save_preset,
@@ -34,6 +35,7 @@ __all__ = [
     "count_parameters",
     "data",
     "distill",
+    "draw",
     "explain",
     "finetune",
     "get_card",

@@ -2,6 +2,7 @@
 
 from keras_recbert.builder.description import (
     count_parameters,
+    draw,
     encoder_arguments,
     explain,
     random_encoder,
@@ -14,6 +15,7 @@ __all__ = [
     "build",
     "check_weights",
     "count_parameters",
+    "draw",
     "encoder_arguments",
     "explain",
     "load",

@@ -50,6 +50,43 @@ def explain(model, **overrides):
     return _unfilled(lambda: explain_encoder(encoder_class(cls)(**arguments)))
 
 
+def draw(*models):
+    """Draws the block of encoders, from the graph of a call: what feeds what.
+
+    Args:
+        *models: str or path. Each a name of the zoo, or what `load` takes; of each the
+            first block, with random weights.
+
+    Returns:
+        `keras_recbert.models.block_picture.Picture`, a str of SVG, which a notebook
+        shows; a layer with a recurrence is in colour.
+
+    Raises:
+        ValueError: if there is no model, or one has no blocks.
+        ValueError, FileNotFoundError: as `build` and `load`.
+    """
+    require_tensorflow()
+    from keras_recbert.models.block_graph import block_graph
+    from keras_recbert.models.block_picture import draw_blocks
+
+    if not models:
+        raise ValueError('Name a model or more, such as draw("swish_base").')
+    graphs = {}
+    for model in models:
+        cls, arguments = _encoder_and_arguments(model, {})
+        less = {"num_layers": 1, "vocabulary_size": 32}
+        less = {name: size for name, size in less.items() if name in arguments}
+        encoder = encoder_class(cls)(**{**arguments, **less})
+        graph = block_graph(encoder) if getattr(encoder, "blocks", None) else ()
+        if len(graph) < 2:
+            raise ValueError(
+                f"{model} has no blocks of several layers to draw: its encoder is a "
+                f"{cls}. Draw one such as bert_base, swish_base or trans_blstm_base."
+            )
+        graphs[str(model)] = graph
+    return draw_blocks(graphs)
+
+
 def encoder_arguments(model, **overrides):
     """Arguments of the encoder of anything that has one.
 

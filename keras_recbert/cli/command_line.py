@@ -31,7 +31,7 @@ from keras_recbert.cli.training import (
     pretrain,
     quickstart,
 )
-from keras_recbert.cli.zoo import explain, explain_words, list_models
+from keras_recbert.cli.zoo import draw, explain, explain_words, list_models
 from keras_recbert.config import (
     AugmentConfig,
     BenchmarkConfig,
@@ -69,6 +69,7 @@ COMMANDS = {
     "play": play,
     "vocabulary": vocabulary,
     "benchmark": benchmark,
+    "draw": draw,
     "explain": explain,
     "explain-words": explain_words,
     "profile": profile,

@@ -1,4 +1,4 @@
-"""Commands that say what the zoo holds: list, explain."""
+"""Commands that say what the zoo holds: list, explain, draw."""
 
 from typing import Annotated
 
@@ -6,6 +6,7 @@ from tyro.conf import Positional, arg
 
 import keras_recbert
 from keras_recbert.cli.arguments import given
+from keras_recbert.core.folders import check_file, new_file
 from keras_recbert.data import list_tasks
 from keras_recbert.data.task_table import TASK_COLUMNS, make_task_table, task_row
 from keras_recbert.models.zoo_table import make_zoo_table
@@ -88,6 +89,26 @@ def explain_words(
     from keras_recbert.train.masked_words import explain_words, make_word_table
 
     print(make_word_table(explain_words(models, text, output)), end="")
+
+
+def draw(
+    models: Annotated[Positional[list[str]], arg(metavar="MODEL [MODEL ...]")],
+    output: str = "blocks.svg",
+):
+    """Draws the blocks of encoders side by side: what runs, and what feeds what.
+
+    Args:
+        models: Names of encoders, see `recbert list`; or presets, files model.keras,
+            BERTs of another tool.
+        output: The SVG to write; replaced if it is there.
+    """
+    if not output.endswith(".svg"):
+        raise ValueError(f"--output must end with .svg. Received: {output!r}.")
+    check_file(output)
+    picture = keras_recbert.draw(*models)
+    with new_file(output) as file:
+        file.write_text(picture, encoding="utf-8")
+    print(f"Wrote {output}: {', '.join(models)}.")
 
 
 def explain(model: Positional[str], implementation: str | None = None):
