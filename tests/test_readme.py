@@ -32,37 +32,24 @@ def test_python_blocks_run_one_after_the_other(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out
 
 
+# The others': tests above, tests/test_extending.py, tests/train/test_open_search.py.
+WITH_PYTHON = [
+    name
+    for name, text in PAGES.items()
+    if blocks("python", text) and name not in ("README.md", "extending.md", "sweeps.md")
+]
+
+
 @pytest.mark.slow
-def test_python_blocks_of_the_docs_run(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", WITH_PYTHON)
+def test_python_blocks_of_the_docs_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run = []
-    for name, text in PAGES.items():
-        # tests/test_extending.py, tests/train/test_open_search.py
-        if name not in ("README.md", "extending.md", "sweeps.md"):
-            namespace = {}
-            if name in ("play.md", "serving.md"):  # the reader's, of the README
-                tiny_model(label_names=["bad", "good"]).export_savedmodel("film_model")
-            with registries_kept():
-                for block in blocks("python", text):
-                    exec(compile(block, name, "exec"), namespace)
-                    run.append(name)
-    assert set(run) == {
-        "augmentation.md",
-        "batch_scoring.md",
-        "distillation.md",
-        "embeddings.md",
-        "frontier.md",
-        "long_texts.md",
-        "multiple_choice.md",
-        "play.md",
-        "question_answering.md",
-        "several_heads.md",
-        "serving.md",
-        "tagging.md",
-        "tensorflow_serving.md",
-        "weights.md",
-        "word_vectors.md",
-    }
+    if name in ("play.md", "serving.md"):  # the reader's, of the README
+        tiny_model(label_names=["bad", "good"]).export_savedmodel("film_model")
+    namespace = {}
+    with registries_kept():
+        for block in blocks("python", PAGES[name]):
+            exec(compile(block, name, "exec"), namespace)
 
 
 COMMAND_LINES = [

@@ -228,7 +228,8 @@ def print_answers(path, texts, pairs=False, head=None):
     outputs = signature(**{name: tf.constant(part) for name, part in inputs.items()})
     rows = zip(*columns, strict=True)
     outputs = {key: value.numpy() for key, value in outputs.items()}
-    for line in format_answers(rows, outputs, _keys_by_head(signature)):
+    by_head = {} if head else _keys_by_head(signature)
+    for line in format_answers(rows, outputs, by_head):
         print(line)
 
 

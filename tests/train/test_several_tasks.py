@@ -72,7 +72,7 @@ def test_the_command(teacher, tmp_path, capsys):
     model = keras_recbert.load(teacher / "preset")
     assert {name: list(f) for name, f in model.fields_by_head.items()} == PAIRS
     served = tf.saved_model.load(str(teacher / "savedmodel")).signatures
-    assert set(served) == {"serving_default", "ids", *TASKS}
+    assert set(served) == {"serving_default", "ids", "tokenize", *TASKS}
     single, pairs = ["a film", "dull, long"], ["a bore", "no film"]
     inputs = {"text": tf.constant(single), "text_pair": tf.constant(pairs)}
     every = served["serving_default"](**inputs)

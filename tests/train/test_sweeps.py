@@ -77,7 +77,7 @@ def test_a_grid_runs_in_all_combinations(sweep, tmp_path, capsys):
     assert one["config"]["overrides"] == {"num_layers": 1}
     assert "stage" not in one
     printed = capsys.readouterr().out
-    assert "[8/8] rte-learning_rate=0.002-overrides.num_layers=2-bert_" in printed
+    assert "[8/8] rte-learning_rate=0.00" in printed  # three at once end in any order
     row = "| rte-learning_rate=0.002-overrides.num_layers=1 | `bert_tiny` | 7 | 5 | 3 "
     assert row + "| 1 | accuracy 88.0 (86.0–90.0) | 0, 4 |" in printed
 
