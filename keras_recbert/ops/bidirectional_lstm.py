@@ -136,12 +136,15 @@ def _states(gates, kernel, mask, backwards, keep_states):
         real = mask_of[t]
         h, c = tf.where(real, new_h, h), tf.where(real, new_c, c)
         written = zip(arrays, (h, c, update), strict=False)
-        return s + 1, h, c, *(array.write(t, x) for array, x in written)
+        place = t if keep_states else s
+        return s + 1, h, c, *(array.write(place, x) for array, x in written)
 
-    kept = (zeros,)
     if keep_states:
-        kept = (zeros, zeros, tf.cast(gates[0], kernel.dtype))
-    return time_loop(body, (zeros, zeros), kept, steps)
+        kept = zeros, zeros, tf.cast(gates[0], kernel.dtype)
+        return time_loop(body, (zeros, zeros), kept, steps)
+    # What is served: a loop of ONNX stacks in the order of its steps.
+    (hs,) = time_loop(body, (zeros, zeros), (zeros,), steps)
+    return (tf.reverse(hs, [0]) if backwards else hs,)
 
 
 def _gradients(upstream, kernel, mask, backwards, hs, cs, gates):

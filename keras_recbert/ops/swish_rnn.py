@@ -171,7 +171,9 @@ def _in_steps(x, step_size, unroll):
     `unroll`, as a Python number where the length is static: XLA needs a fixed bound.
     """
     length = tf.shape(x)[1] if x.shape[1] is None else x.shape[1]
-    steps = -(-length // (step_size * unroll)) * unroll
+    # Rounded up without a negative number, whose quotient ONNX rounds towards zero.
+    each = step_size * unroll
+    steps = (length + each - 1) // each * unroll
     padding = [[0, 0], [0, steps * step_size - length], [0, 0]]
     x = tf.reshape(tf.pad(x, padding), [tf.shape(x)[0], steps, step_size, x.shape[2]])
     return x, steps
