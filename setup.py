@@ -48,6 +48,11 @@ SERVE = [
     "uvicorn>=0.40,<1",  # sockets and HTTP
     "prometheus-client>=0.22,<1",  # what `GET /metrics` answers
 ]
+ONNX = [
+    "tf2onnx>=1.17,<1.18",  # TensorFlow's ops to those of ONNX, by private parts of it
+    "onnx>=1.23,<2",
+    "onnxruntime>=1.32,<2",
+]
 NOTEBOOKS = ["nbclient>=0.10,<1", "nbformat>=5.10,<6", "ipykernel>=6.29,<8"]
 DOCS = ["sphinx>=9,<10", "furo>=2025.9", "myst-parser>=5,<6"]
 OFFICIAL = ["tf-models-official>=2.20,<2.21"]
@@ -68,7 +73,9 @@ TEST = [
     *DISTILL,
     *HUB,
     *SERVE,
+    *ONNX,
     *DOCS,
+    "ai-edge-litert>=2.3,<3",  # what a device has, without TensorFlow
     "httpx>=0.28,<1",  # asks the server
     "playwright>=1.50,<2",  # plays with the page, where there is a Chromium
     "pytest>=8,<10",
@@ -99,6 +106,7 @@ setup(
         "official": OFFICIAL,
         "distill": DISTILL,
         "serve": SERVE,
+        "onnx": ONNX,
         "hub": HUB,
         "search": [*TRAIN, *SEARCH],
         "docs": [*TRAIN, *DOCS],
@@ -113,6 +121,7 @@ setup(
             *DISTILL,
             *HUB,
             *SERVE,
+            *ONNX,
             *NOTEBOOKS,
             *OFFICIAL,
         ],

@@ -13,13 +13,13 @@ def export(
     model: Positional[str],
     output: Positional[str],
     fields: tuple[str, ...] | None = None,
-    format: Literal["savedmodel", "litert"] = "savedmodel",
+    format: Literal["savedmodel", "litert", "onnx"] | None = None,
     version: int | None = None,
     precision: Literal["float32", "bfloat16"] | None = None,
     int8: bool = False,
     overwrite: bool = False,
 ):
-    """Writes a SavedModel that answers raw strings, or a LiteRT file for phones.
+    """Writes a SavedModel that answers raw strings, or a file for small devices.
 
     The SavedModel of an encoder embeds raw strings.
 
@@ -27,11 +27,12 @@ def export(
         model: A model.keras written by `recbert finetune` or `model.save`, a preset, or
             a BERT of another tool. Of an encoder the SavedModel gives `embeddings`: the
             mean of the last block's tokens at length 1.
-        output: Folder of the SavedModel, or a file that ends with .tflite.
+        output: Folder of the SavedModel, or a file that ends with .tflite or .onnx.
         fields: Of a SavedModel, what an example has: text, or text text_pair; by
             default what the model was trained on.
-        format: savedmodel; or litert, packed ids to scores by built-in ops, with the
-            vocabulary in a file beside it.
+        format: savedmodel; or litert or onnx, packed ids to scores by ops of these
+            formats, with the vocabulary and a tokenizer in files beside. By default
+            that of the file's end, else savedmodel.
         version: Of a SavedModel, its number: the folder then is one that TensorFlow
             Serving loads, FOLDER/VERSION/saved_model.pb with requests to warm it up and
             the files that configure the server beside it.
@@ -40,15 +41,18 @@ def export(
         int8: Of litert: weights of 8 bits, a quarter of the bytes.
         overwrite: Replace the folder if it exists.
     """
-    if format == "savedmodel" and int8:
+    if format is None:
+        formats = {".tflite": "litert", ".onnx": "onnx"}
+        format = formats.get(pathlib.Path(output).suffix, "savedmodel")
+    if format != "litert" and int8:
         raise ValueError("--int8 is for LiteRT files. Add --format litert.")
     for name, value in (("fields", fields), ("version", version)):
-        if format == "litert" and value is not None:
+        if format != "savedmodel" and value is not None:
             raise ValueError(
-                f"--{name} is for a SavedModel. A LiteRT file has the fields that the "
-                f"model was trained on, and no version. Leave --{name} out."
+                f"--{name} is for a SavedModel. A file of {format} has the fields that "
+                f"the model was trained on, and no version. Leave --{name} out."
             )
-    if format == "litert" and precision is not None:
+    if format != "savedmodel" and precision is not None:
         raise ValueError("--precision is for a SavedModel. Smaller LiteRT: --int8.")
     loaded = keras_recbert.load(model)
     if isinstance(loaded, keras_recbert.tasks.Pretrainer):
@@ -56,8 +60,8 @@ def export(
             f"{model} holds an encoder with the heads of its pre-training. Take the "
             f"encoder first: recbert convert {model} FOLDER, then export FOLDER."
         )
-    if format == "litert":
-        _export_litert(loaded, output, int8, overwrite)
+    if format != "savedmodel":
+        _export_packed(loaded, output, format, int8, overwrite)
         return
     if precision is not None:
         loaded = _in_precision(loaded, precision)
@@ -123,15 +127,23 @@ def check(model: Positional[str]):
         )
 
 
-def _export_litert(model, output, int8, overwrite):
-    from keras_recbert.serving.litert import write_litert
+def _export_packed(model, output, format, int8, overwrite):
+    from keras_recbert.serving.packed_file import TOKENIZER
 
-    write_litert(model, output, int8=int8, overwrite=overwrite)
+    if format == "litert":
+        from keras_recbert.serving.litert import write_litert
+
+        write_litert(model, output, int8=int8, overwrite=overwrite)
+    else:
+        from keras_recbert.serving.onnx import write_onnx
+
+        write_onnx(model, output, overwrite=overwrite)
     path = pathlib.Path(output)
     print(
         f"Wrote {output} ({path.stat().st_size / 1e6:.1f} MB) with "
-        f"{path.with_suffix('.vocab.txt').name} and {path.with_suffix('.json').name}. "
-        f"Query it: recbert predict {output} --input FILE --output FILE"
+        f"{path.with_suffix('.vocab.txt').name}, {path.with_suffix('.json').name} and "
+        f"{TOKENIZER.name}. Query it: recbert predict {output} --input FILE --output "
+        "FILE"
     )
 
 

@@ -68,18 +68,23 @@ def predict(config: Annotated[PredictConfig, arg(name="")]):
 
 
 def _load(path, head):
-    """A `Predictor` of a SavedModel, LiteRT file, model.keras, preset or a head."""
+    """A `Predictor` of a SavedModel, LiteRT or ONNX file, model.keras, preset, head."""
     from keras_recbert.serving.answers import model_predictor, savedmodel_predictor
     from keras_recbert.serving.savedmodel import MARKER
 
     if (pathlib.Path(path) / MARKER).is_file():
         return savedmodel_predictor(path, head)
-    if str(path).endswith(".tflite"):
+    suffix = pathlib.Path(path).suffix
+    if suffix in (".tflite", ".onnx") and head is not None:
+        raise ValueError(f"A file of {suffix} has one head. Leave --head out.")
+    if suffix == ".tflite":
         from keras_recbert.serving.litert import read_litert
 
-        if head is not None:
-            raise ValueError("A LiteRT file has one head. Leave --head out.")
         return read_litert(path)
+    if suffix == ".onnx":
+        from keras_recbert.serving.onnx import read_onnx
+
+        return read_onnx(path)
     model = keras_recbert.load(path)
     if not hasattr(model, "answer"):
         raise ValueError(

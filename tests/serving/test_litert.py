@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from harness import randomize
+from harness import randomize, set_seed
 from toy_texts import VOCABULARY, reviews, tiny_model
 
 import keras_recbert
@@ -25,6 +25,7 @@ STUDENTS = {
 
 
 def student(name, **options):
+    set_seed(0)
     options = {"vocabulary": VOCABULARY, **STUDENTS[name], **options}
     model = keras_recbert.build(name, task="classifier", label_names=NAMES, **options)
     randomize(model)
