@@ -178,7 +178,10 @@ def packed_predictor(packer, described, run):
 
     def function(**texts):
         packed = packer(texts)
-        answers = dict(run({name: packed[name].numpy() for name in PACKED}))
+        rows = {name: packed[name].numpy() for name in PACKED}
+        if not len(rows["token_ids"]):
+            raise ValueError("There is nothing to ask: give one text or more.")
+        answers = dict(run(rows))
         names = described["label_names"]
         if described["task"] == "classifier":
             labels = np.array(names, dtype=object)

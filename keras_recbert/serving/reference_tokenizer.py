@@ -79,12 +79,16 @@ class ReferenceTokenizer:
 
     def tokenize(self, text):
         """Ids of the word pieces of a text, without special tokens."""
+        return [i for word in self.words(text) for i in self.pieces(word)]
+
+    def words(self, text):
+        """Words of a text, cleaned and folded; each mark of punctuation is one."""
         if self.strip_accents:
             text = unicodedata.normalize("NFD", text)
         text = self.dropped.sub("", text)
         if self.lowercase:  # character by character: a sigma has no context
             text = "".join(map(str.lower, text))
-        return [i for word in self.word.findall(text) for i in self.pieces(word)]
+        return self.word.findall(text)
 
     def pieces(self, word):
         """Ids of a word: from its begin, the longest piece that the vocabulary has."""
