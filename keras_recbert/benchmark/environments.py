@@ -83,6 +83,13 @@ PEERS = {
         "a SavedModel", "labels_worker.py", ("tensorflow", "tensorflow-text")
     ),
     "litert": Peer("LiteRT", "litert_worker.py", ("keras_recbert", "tensorflow")),
+    # Written here and tokenized by this package: beside it, or not at all.
+    "onnx": Peer(
+        "ONNX Runtime",
+        "onnx_worker.py",
+        ("keras_recbert", "tf2onnx", "onnx", "onnxruntime"),
+        ("tf2onnx>=1.17,<1.18", "onnx>=1.23,<2", "onnxruntime>=1.32,<2"),
+    ),
     "tfidf": Peer(
         "scikit-learn",
         "tfidf_worker.py",
@@ -151,7 +158,7 @@ def find_environments(keys, pythons, folder, install=False, say=print):
             found[key] = sys.executable
         elif made.is_file() and not _lacks(made, peer):
             found[key] = str(made)
-        elif install:
+        elif install and "keras_recbert" not in peer.distributions:
             say(f"Installing {peer.name} into {made.parents[1]} ...")
             found[key] = install_peer(folder, key)
         else:
@@ -168,10 +175,13 @@ def environment_python(folder, key):
 def how_to_install(peer):
     """A sentence for a peer that is not there."""
     needs = " ".join(f'"{name}"' for name in peer.requirements)
+    elsewhere = (
+        " or with --install-peers in an environment of its own, or name an interpreter "
+        f"that has it with {peer.option}"
+    )
     return (
         f"{peer.name} is not installed, so it is left out. Install it beside this "
-        f"package (pip install {needs}) or with --install-peers in an environment of "
-        f"its own, or name an interpreter that has it with {peer.option}."
+        f"package (pip install {needs}){elsewhere if peer.option else ''}."
     )
 
 

@@ -12,6 +12,7 @@ FORMS = {
     "bfloat16": ("SavedModel, bfloat16 weights", "bfloat16", "labels"),
     "litert": ("LiteRT", "float32", "litert"),
     "litert_int8": ("LiteRT int8", "int8 weights, float32", "litert"),
+    "onnx": ("ONNX Runtime", "float32", "onnx"),
     "huggingface": ("torch", "float32", "torch_classifier"),
 }
 PEERS = {
@@ -19,7 +20,7 @@ PEERS = {
     "fasttext": ("fastText, 2-grams", "float32"),
     "model2vec": ("Model2Vec, 256 wide, logistic regression", "float16 vectors"),
 }
-STUDENT_FORMS = ("float32", "bfloat16", "litert", "litert_int8")
+STUDENT_FORMS = ("float32", "bfloat16", "litert", "litert_int8", "onnx")
 
 
 @dataclasses.dataclass(eq=False)

@@ -187,7 +187,7 @@ def _check_scores(model, content):
         error = np.abs(scores - expected).max() / max(1.0, np.abs(expected).max())
         if not error <= _TOLERANCE:
             shape = " x ".join(map(str, batch["token_ids"].shape))
-            why = f"scores of {shape} random tokens differ by {error:.2g} from its own"
+            why = f"ONNX gives other scores to {shape} random tokens, by {error:.2g}"
             raise conversion_error(model, ONNX, why)
 
 

@@ -109,12 +109,13 @@ def test_run_measures_what_is_there_and_names_what_is_not(
         "student, SavedModel, bfloat16 weights",
         "student, LiteRT",
         "student, LiteRT int8",
+        "student, ONNX Runtime",
     ]
     assert list(rows)[3:] == [*student, "teacher, SavedModel", "bert_tiny, SavedModel"]
 
-    float32, bfloat16, litert, int8 = (rows[name] for name in student)
+    float32, bfloat16, litert, int8, onnx = (rows[name] for name in student)
     assert bfloat16["bytes"] < float32["bytes"] and int8["bytes"] < litert["bytes"]
-    assert float32["accuracy"] == litert["accuracy"]
+    assert float32["accuracy"] == litert["accuracy"] == onnx["accuracy"]
     assert float32["parameters"] == litert["parameters"] > 0
     assert rows["TF-IDF, 1-2-grams, logistic regression"]["accuracy"] > 0.8
     timed = [row for row in rows.values() if not row["error"]]
@@ -156,7 +157,7 @@ def test_a_system_that_fails_is_named_after_the_others(
     assert run(place, tmp_path, "--peers", "tfidf", "--speed-only") == 2
     captured = capsys.readouterr()
     assert "a report" in captured.out
-    assert "1 of 6 systems failed. The first: The worker of TF-IDF" in captured.err
+    assert "1 of 7 systems failed. The first: The worker of TF-IDF" in captured.err
 
 
 def test_a_process_answers_in_one_thread(tmp_path):

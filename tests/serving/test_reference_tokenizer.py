@@ -3,19 +3,14 @@
 import csv
 import importlib.util
 import json
-import os
-import subprocess
-import sys
 import unicodedata
 
 import pytest
-from docs_pages import PAGES, blocks
 from foreign_berts import minilm_folder
 from toy_texts import tiny_model
 
 import keras_recbert
 from keras_recbert.serving.litert import LITERT
-from keras_recbert.serving.onnx import write_onnx
 from keras_recbert.serving.packed_file import TOKENIZER, write_packed_file
 from keras_recbert.text.split_words import split_words
 from keras_recbert.text.text_preprocessor import TRUNCATIONS
@@ -56,8 +51,9 @@ def rewrite(file, **changes):
 
 
 def check_ids(pack, packer, *columns):
-    """Of each text, or pair, alone."""
-    packed = {name: rows.numpy() for name, rows in packer(columns).items()}
+    """Of each text, or pair, alone. Op by op: to trace a packer takes seconds."""
+    packed = packer.pack(*packer.columns(columns))
+    packed = {name: rows.numpy() for name, rows in packed.items()}
     for index, texts in enumerate(zip(*columns, strict=True)):
         length = packed["padding_mask"][index].sum()
         expected = {name: rows[index, :length] for name, rows in packed.items()}
@@ -139,9 +135,7 @@ def test_what_it_cannot_do_is_refused(described, tmp_path):
     ):
         before = file.read_text()
         rewrite(file, **change)
-        with pytest.raises(
-            ValueError, match="must be of a TextPreprocessor with a Wor"
-        ):
+        with pytest.raises(ValueError, match="must be of a TextPreprocessor with a"):
             load(file)
         file.write_text(before)
     rewrite(file, format_version=1)
@@ -167,31 +161,3 @@ def test_ids_of_real_text(data_dir, tmp_path):
     pack = load(write(model, tmp_path / "model.tflite"))
     check_ids(pack, model.preprocessor, [*texts, *AWKWARD])
     check_ids(pack, model.preprocessor, texts, texts[::-1])
-
-
-def test_a_process_without_tensorflow_answers(tmp_path):
-    """The lines of the docs, with what a device has installed."""
-    model = tiny_model(label_names=["bad", "good"])
-    keras_recbert.serving.litert.write_litert(model, tmp_path / "student.tflite")
-    write_onnx(model, tmp_path / "student.onnx")
-    ((_, scores),) = zip(model.answer_texts([["a marvel of a film"]])["scores"].numpy())
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
-    lines = blocks("py", PAGES["small_devices.md"])
-    assert len(lines) == 2
-    for block in lines:
-        block += (
-            "\nimport sys\n"
-            "assert not {'tensorflow', 'keras', 'keras_recbert'} & set(sys.modules)\n"
-            "print(scores.tolist())\n"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", block],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
-        label, found = done.stdout.splitlines()[-2:]
-        assert json.loads(found) == pytest.approx(scores, abs=1e-5)
-        assert label == ["bad", "good"][scores.argmax()]

@@ -44,12 +44,16 @@ def prepare(job):
 def _write(model, form, folder):
     from keras_recbert.models.precision import in_precision
     from keras_recbert.serving.litert import write_litert
+    from keras_recbert.serving.onnx import write_onnx
 
     if form in ("float32", "bfloat16"):
         in_precision(model, form).export_savedmodel(folder, fields=("text",))
     elif form in ("litert", "litert_int8"):
         folder.mkdir()
         write_litert(model, folder / "model.tflite", int8=form == "litert_int8")
+    elif form == "onnx":
+        folder.mkdir()
+        write_onnx(model, folder / "model.onnx")
     elif form == "huggingface":
         _write_huggingface(in_precision(model, "float32"), folder)
     else:
