@@ -202,8 +202,9 @@ def _make_exports(systems, start, teacher, progress):
     sources = {}
     for system in systems:
         if system.form and not system.error:
-            sources.setdefault(system.source, []).append(system)
-    for source, group in sources.items():
+            # The teacher may be one of the students: each has a folder of its own.
+            sources.setdefault((system.group, system.source), []).append(system)
+    for (_, source), group in sources.items():
         progress.say(f"Exporting {source} ...")
         job = {"forms": {one.form: str(one.folder) for one in group}}
         if group[0].group == "speed only":

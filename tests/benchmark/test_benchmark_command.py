@@ -1,4 +1,5 @@
 import csv
+import dataclasses
 import subprocess
 import sys
 
@@ -126,6 +127,14 @@ def test_peer_that_is_not_installed_is_named_with_the_way_out(tmp_path, monkeypa
     }
 
 
+def test_what_needs_this_package_gets_no_environment(tmp_path, monkeypatch):
+    lacking = dataclasses.replace(PEERS["onnx"], distributions=("keras_recbert", "no"))
+    monkeypatch.setitem(PEERS, "onnx", lacking)
+    found, missing = find_environments(["onnx"], {}, tmp_path, install=True)
+    assert found == {} and list(tmp_path.iterdir()) == []
+    assert missing["onnx"].endswith('"onnxruntime>=1.32,<2").')
+
+
 def test_named_interpreter_comes_before_this_one(tmp_path):
     link = tmp_path / "python"
     # A wrapper, since a link would be another environment.
@@ -179,7 +188,7 @@ def test_extra_of_setup_names_what_install_peers_installs():
     import pathlib
 
     setup = (pathlib.Path(run.__file__).parents[2] / "setup.py").read_text()
-    for key in ("torch", "kerashub", "model_garden"):
+    for key in ("torch", "kerashub", "model_garden", "onnx"):
         assert f'"{PEERS[key].requirements[0]}"' in setup
 
 
