@@ -63,7 +63,8 @@ def names_of(row):
 
 
 def test_the_table_has_all_encoders():
-    rows = [row for row in PAGES["small_devices.md"].splitlines() if "e-0" in row]
+    _, _, table = PAGES["small_devices.md"].partition("| encoder |")
+    rows = table.partition("\n\n")[0].splitlines()[2:]
     assert [names_of(row)[0] for row in rows] == NAMES
     names = [name for row in rows for name in names_of(row)]
     assert sorted(names) == sorted(keras_recbert.list_models())
@@ -83,4 +84,4 @@ def test_every_encoder_converts(tmp_path, capsys):
     versions = [f"{name} {importlib.metadata.version(name)}" for name in VERSIONS]
     with capsys.disabled():
         print("\n" + "\n".join(rows) + f"\n\n{', '.join(versions)}.")
-    assert worst < 1e-5
+    assert worst < 1e-5, worst
