@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import tensorflow as tf
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from keras_recbert.core.checks import check_positive
 from keras_recbert.heads.reading import check_widths, read_layers
