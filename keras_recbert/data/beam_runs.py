@@ -6,6 +6,7 @@ import re
 import shlex
 import socket
 import sys
+from unittest import mock
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import (
@@ -133,9 +134,12 @@ def run(build, num_workers, beam_options, variables=None):
 
 
 def _run(build, pipeline):
-    build(pipeline)
-    result = pipeline.run()
-    result.wait_until_finish()
+    # In a notebook Beam would name transforms after cells, by modules of its own that
+    # fail to import beside pandas 3.
+    with mock.patch.object(beam.pipeline, "alter_label_if_ipython"):
+        build(pipeline)
+        result = pipeline.run()
+        result.wait_until_finish()
     return result
 
 
