@@ -23,8 +23,10 @@ __getattr__, _, _ = lazy_loader.attach(
     __name__,
     submodules=["blocks", "data", "heads", "layers", "losses", "tasks", "text"],
     submod_attrs={
+        "data.prepare": ["prepare"],
         "server.run": ["play"],
-        "train.finetune": ["distill", "finetune"],
+        "train.finetune": ["distill", "finetune", "pretrain"],
+        "train.masked_words": ["explain_words"],
         "train.probe": ["probe"],
     },
 )
@@ -37,6 +39,7 @@ __all__ = [
     "distill",
     "draw",
     "explain",
+    "explain_words",
     "finetune",
     "get_card",
     "heads",
@@ -45,6 +48,8 @@ __all__ = [
     "load",
     "losses",
     "play",
+    "prepare",
+    "pretrain",
     "probe",
     "register",
     "save_preset",

@@ -1,5 +1,7 @@
 """Completion shows what there is."""
 
+import inspect
+
 import pytest
 
 import keras_recbert
@@ -17,3 +19,12 @@ def test_dir_of_a_part_shows_every_public_name(part):
     assert dir(module) == sorted(module.__all__)
     for name in dir(module):
         assert getattr(module, name).__name__ == name
+
+
+def test_runs_from_python_complete_and_check_their_options():
+    parameters = inspect.signature(keras_recbert.pretrain).parameters
+    assert {"corpus", "model", "steps"} <= parameters.keys()
+    with pytest.raises(ValueError, match="stepz.*Did you mean 'steps'"):
+        keras_recbert.pretrain(stepz=10)
+    with pytest.raises(ValueError, match="Pass corpus=DIR"):
+        keras_recbert.pretrain()

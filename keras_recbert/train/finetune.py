@@ -1,9 +1,13 @@
-"""`keras_recbert.finetune` and `distill`: the commands from Python. No TensorFlow."""
+"""`finetune`, `distill` and `pretrain` from Python. Imports no TensorFlow."""
 
 import inspect
 import os
 
-from keras_recbert.config import DistillationConfig, FineTuningConfig
+from keras_recbert.config import (
+    DistillationConfig,
+    FineTuningConfig,
+    PretrainingConfig,
+)
 from keras_recbert.core.mappings import from_mapping
 
 
@@ -77,6 +81,32 @@ def distill(**options):
     return distill(config)
 
 
+def pretrain(**options):
+    """Pre-trains an encoder on a corpus that `keras_recbert.prepare` wrote.
+
+    Does what `recbert pretrain` does, and writes the same folder: a run that was
+    stopped is resumed by the same call. Its `preset` is what `weights=` takes.
+
+    Args:
+        **options: the fields of `keras_recbert.config.PretrainingConfig`, which says
+            what each is: `corpus`, `model`, `objectives`, `steps`, ... Paths may be
+            `pathlib.Path`.
+
+    Returns:
+        Tuple of the `Pretrainer` and the dict in `results.json`, whose `history` has
+        the losses and scores of each checkpoint; None for workers that are not the
+        chief.
+
+    Raises:
+        ValueError, FileExistsError, OSError, RuntimeError, ImportError: as `finetune`,
+            and `keras_recbert.train.pretraining_run.pretrain`.
+    """
+    config = config_of(PretrainingConfig, options, "pretrain")
+    from keras_recbert.train.pretraining_run import pretrain
+
+    return pretrain(config)
+
+
 def config_of(cls, options, name):
     """A config from the options of a call.
 
@@ -107,3 +137,4 @@ def _signature(cls):
 # The calls themselves are checked by `from_mapping`.
 finetune.__signature__ = _signature(FineTuningConfig)
 distill.__signature__ = _signature(DistillationConfig)
+pretrain.__signature__ = _signature(PretrainingConfig)

@@ -106,7 +106,7 @@ def test_a_run_goes_on_where_it_was_bit_for_bit(config, tmp_path, monkeypatch, c
 
 @pytest.mark.slow
 def test_what_a_run_leaves(config, tmp_path):
-    model, results = pretrain(config)
+    model, results = keras_recbert.pretrain(**dataclasses.asdict(config))
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert names == {
         "checkpoints",
