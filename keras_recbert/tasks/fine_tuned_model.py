@@ -224,8 +224,7 @@ class FineTunedModel(keras.Model):
         Returns:
             float32 array of logits, one row an example, in order; of several heads a
             dict of them by head. Where an example may have several rows, a dict of
-            arrays: what its head answers, such as `answer`, see
-            `QuestionAnsweringHead.answer_rows`.
+            arrays: what its head answers, see `QuestionAnsweringHead.answer_rows`.
         """
         with compiling(False):
             if not is_packed(x) and has_several_rows(self.preprocessor):
@@ -252,6 +251,11 @@ class FineTunedModel(keras.Model):
             if isinstance(logits, tf.RaggedTensor):  # of ragged choices
                 logits = logits.to_tensor(self.head.padding_logit).numpy()
             return logits
+
+    def make_predict_function(self, force=False):
+        """As Keras's, but lengths of texts are traced without a warning."""
+        super().make_predict_function(force)
+        self.predict_function._omit_frequent_tracing_warning = True
 
     def predict_step(self, data):
         """As Keras's; logits of tokens that are put together later have one length."""

@@ -88,6 +88,15 @@ def test_a_step_is_traced_once(monkeypatch):
     assert int(model.optimizer.iterations) == 6
 
 
+def test_lengths_of_texts_are_traced_without_a_warning():
+    """Which TensorFlow gives after five, of all models of a process together."""
+    model = tiny_model()
+    model.make_predict_function()
+    quiet = "_omit_frequent_tracing_warning"  # what TensorFlow itself reads
+    assert getattr(tf.function(len), quiet) is False
+    assert getattr(model.predict_function, quiet) is True
+
+
 def test_the_first_labels_name_the_classes(eager_steps):
     model = tiny_model(label_names=None)
     model.fit(TEXTS[:2], ["no", "yes"], **QUIET)
