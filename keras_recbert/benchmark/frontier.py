@@ -173,11 +173,11 @@ def _check_weights(weights):
         )
 
 
-def _start(environments, timeout, label, key, is_single=False):
+def _start(environments, timeout, label, key, threads=None):
     """A worker of one of `PEERS`, whose imports begin."""
     python = environments[key]
     own = python == sys.executable
-    return Worker(label, PEERS[key].script, python, own, timeout, is_single)
+    return Worker(label, PEERS[key].script, python, own, timeout, threads)
 
 
 def _make_peers(systems, start, data, weights, progress):
@@ -228,7 +228,7 @@ def _measure(systems, start, data, rounds, progress):
         for system in ready:  # they import side by side
             files = [path for path in system.folder.rglob("*") if path.is_file()]
             system.num_bytes = sum(path.stat().st_size for path in files)
-            worker = start(system.name, system.worker, True)
+            worker = start(system.name, system.worker, 1)
             workers[system] = stack.enter_context(worker)
         for system in ready:
             with _noting(system):

@@ -27,6 +27,48 @@ class WorkerError(RuntimeError):
     """A worker failed, died or did not answer."""
 
 
+def environment_of(own, threads=None):
+    """Environment variables of a process that is measured.
+
+    Args:
+        own: bool. Whether it runs in the interpreter of this process: others must not
+            see its PYTHONPATH.
+        threads: int or None. How many threads compute; None leaves it to the process.
+
+    Returns:
+        dict of str.
+    """
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    # Processors are compared: some of the peers could not use a GPU here.
+    environment["CUDA_VISIBLE_DEVICES"] = ""
+    environment["TOKENIZERS_PARALLELISM"] = "false" if threads == 1 else "true"
+    environment["HF_HUB_OFFLINE"] = "1"
+    if threads is not None:
+        environment |= dict.fromkeys(THREADS, str(threads))
+    if not own:
+        environment.pop("PYTHONPATH", None)
+    return environment
+
+
+def cpu_seconds(pid):
+    """Processor time that all threads of a process took; None where nobody says."""
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:  # not Linux
+        return None
+    user, system = stat.rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def rss_bytes(pid):
+    """Memory that a process holds now; None where nobody says."""
+    try:
+        pages = pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]
+    except FileNotFoundError:  # not Linux
+        return None
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
 class Worker:
     """A process of its own, which starts with its imports at once.
 
@@ -37,31 +79,21 @@ class Worker:
         own: bool. Whether that is the interpreter of this process: others must not
             see its PYTHONPATH.
         timeout: float. Seconds after which a request counts as failed.
-        is_single: bool. Whether all that computes there does so in one thread.
+        threads: int or None. How many threads compute; None leaves it to the process.
 
     Used as a context, the process is gone at the end, whatever happened.
     """
 
-    def __init__(self, label, script, python, own=True, timeout=900.0, is_single=False):
+    def __init__(self, label, script, python, own=True, timeout=900.0, threads=None):
         self.label = label
         self.timeout = timeout
-        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-        # Processors are compared: some of the peers could not use a GPU here.
-        environment["CUDA_VISIBLE_DEVICES"] = ""
-        environment["TOKENIZERS_PARALLELISM"] = "true"
-        environment["HF_HUB_OFFLINE"] = "1"
-        if is_single:
-            environment |= dict.fromkeys(THREADS, "1")
-            environment["TOKENIZERS_PARALLELISM"] = "false"
-        if not own:
-            environment.pop("PYTHONPATH", None)
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  closed with the worker
         self._process = subprocess.Popen(
             [python, str(WORKERS / script)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
-            env=environment,
+            env=environment_of(own, threads),
             text=True,
             encoding="utf-8",
         )
@@ -91,12 +123,7 @@ class Worker:
 
     def cpu_seconds(self):
         """Processor time that all its threads took so far; None where nobody says."""
-        try:
-            stat = pathlib.Path(f"/proc/{self._process.pid}/stat").read_text()
-        except FileNotFoundError:  # not Linux
-            return None
-        user, system = stat.rpartition(")")[2].split()[11:13]
-        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+        return cpu_seconds(self._process.pid)
 
     def close(self):
         """Ends the process: asks it, and kills it if it does not go."""

@@ -41,7 +41,7 @@ def place(tmp_path_factory):
 class InProcess:
     """A worker's job done here: TensorFlow is not loaded for each system anew."""
 
-    def __init__(self, label, script, python, own, timeout, is_single):
+    def __init__(self, label, script, python, own, timeout, threads):
         folder = str(worker_process.WORKERS)
         if folder not in sys.path:
             sys.path.insert(0, folder)
@@ -51,7 +51,7 @@ class InProcess:
         fit = getattr(module, "fit", None)
         prepare = getattr(module, "prepare", None)
         self._prepare = prepare or preparing(module.open_system, fit)
-        self.is_single = is_single
+        self.threads = threads
 
     def __enter__(self):
         return self
@@ -65,7 +65,7 @@ class InProcess:
     def prepare(self, job):
         self.step, facts = self._prepare(job)
         if job.get("kind") == "answer":
-            assert self.is_single
+            assert self.threads == 1
         return {"iterations": 2, **facts}
 
     def time(self, iterations):
@@ -167,7 +167,7 @@ def test_a_process_answers_in_one_thread(tmp_path):
     train.write_text(json.dumps(data))
     ask.write_text(json.dumps(["a bad one", "good"]))
     folder, answers = tmp_path / "system", tmp_path / "answers.json"
-    with Worker("TF-IDF", "tfidf_worker.py", sys.executable, is_single=True) as worker:
+    with Worker("TF-IDF", "tfidf_worker.py", sys.executable, threads=1) as worker:
         assert "scikit-learn" in worker.imported()["versions"]
         worker.prepare({"kind": "fit", "folder": str(folder), "train": str(train)})
         job = {"kind": "answer", "folder": str(folder), "texts": ["good"] * 3}
