@@ -63,7 +63,7 @@ SMALL = {
     "recbert table": "--seeds 0 --no-background",
     "recbert benchmark frontier --data-dir": "--rounds 1 --num-texts 4 "
     "--peers tfidf --speed-only",
-    "recbert benchmark serving": f"--quick {BENCHMARK}",
+    "recbert benchmark savedmodel": f"--quick {BENCHMARK}",
     "recbert benchmark tasks": f"--quick {BENCHMARK}",
     "recbert benchmark teacher": f"--quick {BENCHMARK}",
     "recbert benchmark": f"swish_rnn --shapes 2x8 {BENCHMARK}",

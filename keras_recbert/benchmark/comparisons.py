@@ -12,7 +12,7 @@ from keras_recbert.models.registry import get_card
 PRECISIONS = ("float32", "mixed_bfloat16", "bfloat16")
 PASSES = ("forward", "train")
 # Left out of a run of two minutes that names nothing.
-SLOW = ("bilstm_256", "serving", "tasks", "teacher", "scaling")
+SLOW = ("bilstm_256", "savedmodel", "tasks", "teacher", "scaling")
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -120,7 +120,7 @@ def comparisons(quick=False):
         _swish_model(quick),
         _trans_blstm_model(quick),
         _bert_model(quick),
-        _serving(quick),
+        _savedmodel(quick),
         _tasks(quick),
         _teacher(quick),
         _scaling(quick),
@@ -295,9 +295,9 @@ def _bert_model(quick):
     return _quick_or(quick, comparison)
 
 
-def _serving(quick):
+def _savedmodel(quick):
     comparison = Comparison(
-        "serving",
+        "savedmodel",
         "Raw texts to scores: SavedModel, and tokenizer with model",
         Candidate("raw-string SavedModel", "savedmodel", {"kind": "serving"}),
         (

@@ -35,7 +35,7 @@ from keras_recbert.data.squad_json import read_squad
 from keras_recbert.models.registry import get_card
 
 ROUNDS, QUICK_ROUNDS = 7, 3
-# A step of `serving` and of `tasks` is a walk through the texts or questions.
+# A step of `savedmodel` and of `tasks` is a walk through the texts or questions.
 TEXTS, QUICK_TEXTS = 1000, 64
 READ = {"texts": "one text a line", "questions": "a file of SQuAD's JSON"}
 NEEDS_OF_TEACHER = "--teacher FOLDER, --task NAME and --data-dir FOLDER"
@@ -75,10 +75,10 @@ def benchmark(
         output_dir: str or path.
         pythons: dict of key of `PEERS` to interpreter, or None.
         install_peers: bool. Makes environments for peers that are nowhere.
-        weights: path of a Hugging Face folder, for `serving` and `tasks`.
-        texts: path of a file with one text a line, for `serving`.
+        weights: path of a Hugging Face folder, for `savedmodel` and `tasks`.
+        texts: path of a file with one text a line, for `savedmodel`.
         questions: path of a file of SQuAD's JSON, for `tasks`.
-        model: str. Encoder that reads the weights, for `serving` and `tasks`.
+        model: str. Encoder that reads the weights, for `savedmodel` and `tasks`.
         teacher: path of a preset, or the output folder of `recbert finetune`, for
             `teacher`.
         task, data_dir: str, str or path. The data set whose training texts it scores.

@@ -243,8 +243,8 @@ class BenchmarkConfig(CommandConfig):
 
     Args:
         comparisons: Some of swish_rnn, bilstm_768, bilstm_256, swish_model,
-            trans_blstm_model, bert_model, serving, tasks, teacher, scaling; by default
-            all that can run.
+            trans_blstm_model, bert_model, savedmodel, tasks, teacher, scaling; by
+            default all that can run.
         quick: Small models, one shape and few rounds, in about two minutes.
         shapes: Rows x tokens, such as 8x128; by default what suits the comparison.
         precision: Some of float32, mixed_bfloat16 (weights in float32) and bfloat16.
@@ -256,10 +256,10 @@ class BenchmarkConfig(CommandConfig):
         torch_python: Interpreter that has torch and transformers.
         kerashub_python: Interpreter that has KerasHub.
         model_garden_python: Interpreter that has tf-models-official.
-        weights: A BERT of Hugging Face, a folder, for serving and tasks.
-        texts: A file with one text a line, for serving.
+        weights: A BERT of Hugging Face, a folder, for savedmodel and tasks.
+        texts: A file with one text a line, for savedmodel.
         questions: A file of SQuAD's JSON, for tasks.
-        model: Encoder of this zoo that reads the weights, for serving and tasks.
+        model: Encoder of this zoo that reads the weights, for savedmodel and tasks.
         teacher: Output folder of `recbert finetune`, or a preset, for teacher.
         task: Data set whose training texts it scores, such as sst2.
         data_dir: Folder of the files of the data set.

@@ -59,7 +59,7 @@ def refused(tmp_path, monkeypatch, capsys):
 
 TASKS = ("tasks", "--weights", "weights", "--questions")
 TEACHER = ("teacher", "--task", "sst2", "--data-dir", ".", "--teacher")
-SERVING = ("serving", "--weights", "weights", "--texts", "texts.txt")
+SAVEDMODEL = ("savedmodel", "--weights", "weights", "--texts", "texts.txt")
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,17 @@ SERVING = ("serving", "--weights", "weights", "--texts", "texts.txt")
         (["--rounds", "0"], "--rounds must be at least 1. Received: 0."),
         (["--timeout", "0"], "--timeout must be above 0 seconds"),
         (["--output-dir", "texts.txt"], "must be a folder. texts.txt is a file"),
-        ([*SERVING, "--passes", "train"], "serving is timed in the pass forward only"),
-        (["serving"], "serving needs --weights FOLDER and --texts FILE"),
-        ([*SERVING[:3], "--texts", "none.txt"], "--texts must be a file"),
-        ([*SERVING[:3], "--texts", "empty.txt"], "empty.txt is empty"),
-        (["serving", "--weights", ".", *SERVING[3:]], "There is no config.json in ."),
+        (
+            [*SAVEDMODEL, "--passes", "train"],
+            "savedmodel is timed in the pass forward only",
+        ),
+        (["savedmodel"], "savedmodel needs --weights FOLDER and --texts FILE"),
+        ([*SAVEDMODEL[:3], "--texts", "none.txt"], "--texts must be a file"),
+        ([*SAVEDMODEL[:3], "--texts", "empty.txt"], "empty.txt is empty"),
+        (
+            ["savedmodel", "--weights", ".", *SAVEDMODEL[3:]],
+            "There is no config.json in .",
+        ),
         (["tasks"], "tasks needs --weights FOLDER and --questions FILE: a BERT of"),
         ([*TASKS, "none.json"], "--questions must be a file of SQuAD's JSON: none.js"),
         ([*TASKS, "texts.txt"], "texts.txt"),
@@ -88,7 +94,7 @@ SERVING = ("serving", "--weights", "weights", "--texts", "texts.txt")
         ([*TEACHER, "weights"], "There is no card.json in weights"),
         ([*TEACHER[:2], "sst3", *TEACHER[3:], "teacher"], "Did you mean 'sst2'"),
         ([*TEACHER, "teacher"], "train.tsv not found"),
-        ([*SERVING, "--model", "bert_tinny"], "Did you mean 'bert_tiny'"),
+        ([*SAVEDMODEL, "--model", "bert_tinny"], "Did you mean 'bert_tiny'"),
         (["bert_model", "--torch-python", "none"], "There is none at 'none'"),
     ],
 )

@@ -57,7 +57,7 @@ FINETUNE = ("finetune", "--data-dir", "@/glue")
 TABLE = ("table", "@/pre.yaml", "--corpus")
 EVALUATE = ("evaluate", "model.keras", "--corpora")
 BENCHMARK = ("benchmark", "swish_rnn", "--quick")
-SERVING = ("benchmark", "serving", "--weights", "@/bert", "--texts")
+SAVEDMODEL = ("benchmark", "savedmodel", "--weights", "@/bert", "--texts")
 
 
 @pytest.mark.parametrize(
@@ -147,12 +147,12 @@ SERVING = ("benchmark", "serving", "--weights", "@/bert", "--texts")
         (("export", "@/empty.keras", "out"), "empty.keras is damaged or cut short"),
         (("convert", "@/nothing", "out"), "holds no checkpoint"),
         (("predict", "@/nothing", "a text"), "There is no SavedModel at"),
-        ((*SERVING, "@"), "--texts must be a file"),
-        ((*SERVING, "@/empty.txt"), "empty.txt is empty"),
+        ((*SAVEDMODEL, "@"), "--texts must be a file"),
+        ((*SAVEDMODEL, "@/empty.txt"), "empty.txt is empty"),
         # Bytes that are not UTF-8.
         (("finetune", "--recipe", "@/latin.yaml"), "latin.yaml: not UTF-8"),
         ((*FINETUNE, "--vocabulary", "@/latin.txt"), "latin.txt, line 1: not UTF-8"),
-        ((*SERVING, "@/latin.txt"), "latin.txt is not: 'utf-8'"),
+        ((*SAVEDMODEL, "@/latin.txt"), "latin.txt is not: 'utf-8'"),
     ],
 )
 def test_what_is_wrong_is_one_line(refused, argv, message):
