@@ -61,6 +61,8 @@ OFFICIAL = ["tf-models-official>=2.20,<2.21"]
 BENCHMARK = [
     "matplotlib>=3.9,<4",
     "keras-hub==0.32.0",
+    "fastapi>=0.130,<1",  # the server that ours is compared with
+    "uvicorn>=0.40,<1",
     "transformers>=5,<6",
     "torch==2.13.0",
 ]
@@ -78,6 +80,7 @@ TEST = [
     "ai-edge-litert>=2.3,<3",  # what a device has, without TensorFlow
     "httpx>=0.28,<1",  # asks the server
     "playwright>=1.50,<2",  # plays with the page, where there is a Chromium
+    "fastapi>=0.130,<1",  # the server that ours is compared with
     "pytest>=8,<10",
     "pytest-xdist>=3.6,<4",  # two test files side by side
     "ruff==0.17.5",  # a new formatter is a change of its own

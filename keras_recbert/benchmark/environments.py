@@ -118,6 +118,19 @@ PEERS = {
         ("torch==2.13.0", "transformers>=5,<6"),
         "--torch-python",
     ),
+    # Of `recbert benchmark serving`: this server, and classifiers in its environment.
+    "torch_server": Peer(
+        "FastAPI with torch and Hugging Face transformers",
+        "torch_server.py",
+        ("fastapi", "uvicorn", "torch", "transformers"),
+        (
+            "fastapi>=0.130,<1",
+            "uvicorn>=0.40,<1",
+            "torch==2.13.0",
+            "transformers>=5,<6",
+        ),
+        "--torch-python",
+    ),
 }
 
 
