@@ -63,6 +63,8 @@ SMALL = {
     "recbert table": "--seeds 0 --no-background",
     "recbert benchmark frontier --data-dir": "--rounds 1 --num-texts 4 "
     "--peers tfidf --speed-only",
+    "recbert benchmark serving": "--clients 2 --seconds 0.2 --rounds 1 "
+    "--num-texts 8 --precision float32",
     "recbert benchmark savedmodel": f"--quick {BENCHMARK}",
     "recbert benchmark tasks": f"--quick {BENCHMARK}",
     "recbert benchmark teacher": f"--quick {BENCHMARK}",
@@ -332,6 +334,8 @@ def test_commands_run_one_after_the_other(page, place, few_docs):
     if page == "play.md":  # two runs of the reader's
         for run_folder in ("TEACHER", "STUDENT"):
             shutil.copytree("film_model", f"{run_folder}/savedmodel")
+    if page == "serving.md":  # RUN is one of the reader's
+        tiny_model(label_names=["bad", "good"]).save_preset("RUN")
     if page == "speed.md":  # TEACHER is one of the reader's
         tiny_model(pooling="first", label_names=["0", "1"]).save_preset("TEACHER")
     if page == "extending.md":  # CORPUS is one of the reader's

@@ -22,7 +22,12 @@ from keras_recbert.cli.predicting import predict
 from keras_recbert.cli.probing import probe
 from keras_recbert.cli.results import results
 from keras_recbert.cli.serving import play, serve
-from keras_recbert.cli.speed import benchmark, frontier, profile
+from keras_recbert.cli.speed import (
+    benchmark,
+    frontier,
+    profile,
+    serving_benchmark,
+)
 from keras_recbert.cli.table import table
 from keras_recbert.cli.training import (
     distill,
@@ -43,6 +48,7 @@ from keras_recbert.config import (
     PretrainingConfig,
     ProbeConfig,
     ServeConfig,
+    ServingBenchmarkConfig,
     TableConfig,
 )
 from keras_recbert.core.os_errors import in_words, is_of_tensorflow
@@ -88,7 +94,10 @@ CONFIGS = {
     "benchmark": BenchmarkConfig,
 }
 # Commands of two words, with their options.
-SUBCOMMANDS = {("benchmark", "frontier"): (frontier, FrontierConfig)}
+SUBCOMMANDS = {
+    ("benchmark", "frontier"): (frontier, FrontierConfig),
+    ("benchmark", "serving"): (serving_benchmark, ServingBenchmarkConfig),
+}
 
 # What wrong arguments, files and machines raise, beside errors of TensorFlow. Anything
 # else is a mistake of ours, which its traceback helps to find.

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from tyro.conf import Positional, arg
 
 from keras_recbert.cli.arguments import given
-from keras_recbert.config import BenchmarkConfig, FrontierConfig
+from keras_recbert.config import BenchmarkConfig, FrontierConfig, ServingBenchmarkConfig
 from keras_recbert.convert.hub_folder import local_folder
 from keras_recbert.keras_backend import require_tensorflow
 
@@ -15,8 +15,9 @@ def benchmark(config: Annotated[BenchmarkConfig, arg(name="")]):
     """Times layers and models beside Keras, KerasHub, the Model Garden and torch.
 
     Writes benchmark.csv, benchmark.txt and benchmark.png. `recbert benchmark frontier`
-    is a command of its own: accuracy, speed and size of small classifiers. `--recipe
-    FILE` takes the options from a YAML file; options beside it replace the file's.
+    is a command of its own: accuracy, speed and size of small classifiers; `recbert
+    benchmark serving` too: the HTTP server. `--recipe FILE` takes the options from a
+    YAML file; options beside it replace the file's.
     """
     from keras_recbert.benchmark.run import benchmark
 
@@ -58,6 +59,18 @@ def frontier(config: Annotated[FrontierConfig, arg(name="")]):
 
     weights = config.weights and local_folder(config.weights)
     frontier(dataclasses.replace(config, weights=weights))
+
+
+def serving_benchmark(config: Annotated[ServingBenchmarkConfig, arg(name="")]):
+    """Measures the HTTP server: requests a second, latency, overhead, memory.
+
+    Beside it FastAPI with torch serves the same classifier, with the same batching.
+    Writes serving.json, serving.md and serving.png. `--recipe FILE` takes the options
+    from a YAML file; options beside it replace the file's.
+    """
+    from keras_recbert.benchmark.serving import measure_serving
+
+    measure_serving(config)
 
 
 def profile(

@@ -21,5 +21,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "probing": ["ProbeConfig"],
         "recipes": ["read_recipe", "recipe_class", "recipe_values"],
         "run": ["RunConfig"],
+        "serving_benchmark": ["ServingBenchmarkConfig"],
     },
 )

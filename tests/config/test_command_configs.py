@@ -7,20 +7,22 @@ import pytest
 
 from keras_recbert.cli import COMMANDS, CONFIGS
 from keras_recbert.cli.arguments import config_from
+from keras_recbert.cli.command_line import SUBCOMMANDS
 from keras_recbert.config import (
     BenchmarkConfig,
-    FrontierConfig,
     PredictConfig,
     PrepareConfig,
     TableConfig,
 )
+
+SUBCOMMAND_CONFIGS = [config for _, config in SUBCOMMANDS.values()]
 
 
 def parsed(command, *argv):
     return config_from([*map(str, argv)], COMMANDS[command], CONFIGS[command])
 
 
-@pytest.mark.parametrize("cls", [*CONFIGS.values(), FrontierConfig])
+@pytest.mark.parametrize("cls", [*CONFIGS.values(), *SUBCOMMAND_CONFIGS])
 def test_each_option_has_a_line_in_the_docs(cls):
     # A config that is another one with more options documents these alone.
     docs = [

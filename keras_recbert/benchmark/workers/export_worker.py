@@ -17,7 +17,7 @@ def prepare(job):
     """Loads or builds a model, and writes it in each form.
 
     `job["forms"]` has folders by forms. Of a form that the model cannot have `errors`
-    says why.
+    says why; `task` is what the head does, None for an encoder.
     """
     import keras_recbert
 
@@ -37,7 +37,8 @@ def prepare(job):
             _write(model, form, pathlib.Path(folder))
         except ValueError as error:
             errors[form] = str(error)
-    facts = {"parameters": model.count_params(), "errors": errors}
+    task = getattr(getattr(model, "head", None), "task", None)
+    facts = {"parameters": model.count_params(), "errors": errors, "task": task}
     return (lambda: None), facts
 
 
