@@ -31,7 +31,7 @@ from keras_recbert.serving.text_columns import choose_text_columns
 from keras_recbert.train.teacher import find_model
 
 TOGETHER = 32  # texts of a request that is compared with a call of the SavedModel
-NUM_DIRECT = 256  # texts of a step without HTTP
+NUM_DIRECT = {TOGETHER: 256, 1: 64}  # texts of a step without HTTP, by its batches
 WARM_UP = 2.0  # seconds of load before the first round
 DIRECT = "answering without HTTP"
 OUR_VERSIONS = ("keras_recbert", "tensorflow", "tensorflow-text", "starlette")
@@ -153,7 +153,9 @@ class _Run:
     def __init__(self, config, texts, systems, progress):
         self.config = config
         self.texts = texts
-        self.direct_texts = _from_all_over(texts, NUM_DIRECT)
+        self.direct_texts = {
+            size: _from_all_over(texts, most) for size, most in NUM_DIRECT.items()
+        }
         self.systems = systems
         self.agreement, self.soaked = [], None
         self._progress = progress
@@ -287,13 +289,13 @@ class _Run:
                             self._direct_turn(workers[system], system, size, passes)
 
     def _prepare(self, worker, system, size):
-        texts = self.direct_texts
+        texts = self.direct_texts[size]
         job = {"kind": "answer", "folder": str(system.folder), "texts": texts}
         return worker.prepare({**job, "batch_size": size})["iterations"]
 
     def _direct_turn(self, worker, system, size, passes):
         """A turn of a model, and of its server where that is asked for several."""
-        texts = self.direct_texts
+        texts = self.direct_texts[size]
         groups = [texts[start : start + size] for start in range(0, len(texts), size)]
         if size == TOGETHER:
             job = self._job(system, groups)
@@ -333,6 +335,7 @@ class _Run:
                 self.config,
                 self._progress.say,
             )
+            self._servers[system].check()  # the table is kept
 
     def facts(self):
         """What is reported, see `serving_report.save_report`."""
@@ -340,7 +343,7 @@ class _Run:
         return {
             "model": str(config.model),
             "texts": len(self.texts),
-            "direct_texts": len(self.direct_texts),
+            "direct_texts": {n: len(own) for n, own in self.direct_texts.items()},
             "together": TOGETHER,
             "clients": config.clients,
             "seconds": config.seconds,

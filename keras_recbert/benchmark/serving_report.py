@@ -136,7 +136,7 @@ def page_of(facts):
         "".join(map(_ratio_line, facts["ratios"])),
         "".join(map(_agreement_line, facts["agreement"])),
         _overhead_part(facts, _with(rows, "overhead")),
-        _single_part(facts, _with(rows, "direct_single_ms")),
+        _single_part(facts["direct_texts"][1], _with(rows, "direct_single_ms")),
         _soak_part(facts["soak"]),
         "".join(
             f"- {name}: {row['error'].splitlines()[0]}\n"
@@ -210,12 +210,12 @@ def _overhead_part(facts, rows):
     header = ("model", "over HTTP, ms", "called directly, ms", "overhead, percent")
     return lines and (
         f"Requests of {size} texts, one after the other by one client, and calls of "
-        f"the same {size}; {facts['direct_texts']} texts.\n\n"
+        f"the same {size}; {facts['direct_texts'][size]} texts.\n\n"
         + markdown_table(header, lines)
     )
 
 
-def _single_part(facts, rows):
+def _single_part(num_texts, rows):
     lines = [
         [
             row["direct"],
@@ -225,7 +225,7 @@ def _single_part(facts, rows):
         for row in rows
     ]
     return lines and (
-        "One text at a time, without HTTP.\n\n"
+        f"One text at a time, without HTTP; {num_texts} texts.\n\n"
         + markdown_table(("model", "ms a text", "texts a second"), lines)
     )
 

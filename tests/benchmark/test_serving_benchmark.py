@@ -67,7 +67,7 @@ SOAK = {
 FACTS = {
     "model": "runs/films",
     "texts": 12,
-    "direct_texts": 12,
+    "direct_texts": {32: 12, 1: 12},
     "together": 32,
     "clients": 32,
     "seconds": 10.0,
