@@ -334,6 +334,7 @@ def test_commands_run_one_after_the_other(page, place, few_docs):
     if page == "play.md":  # two runs of the reader's
         for run_folder in ("TEACHER", "STUDENT"):
             shutil.copytree("film_model", f"{run_folder}/savedmodel")
+        tiny_model(label_names=["bad", "good"]).save("TEACHER/model.keras")
     if page == "serving.md":  # RUN is one of the reader's
         tiny_model(label_names=["bad", "good"]).save_preset("RUN")
     if page == "speed.md":  # TEACHER is one of the reader's

@@ -17,6 +17,7 @@ def export(
     version: int | None = None,
     precision: Literal["float32", "bfloat16"] | None = None,
     int8: bool = False,
+    gradients: bool = False,
     overwrite: bool = False,
 ):
     """Writes a SavedModel that answers raw strings, or a file for small devices.
@@ -39,6 +40,9 @@ def export(
         precision: Of a SavedModel: bfloat16, weights of half the bytes; by default
             that of the model.
         int8: Of litert: weights of 8 bits, a quarter of the bytes.
+        gradients: Of the SavedModel of a classifier or regressor: a signature that
+            tells what an answer owes to each token, by which `recbert play` colours
+            words.
         overwrite: Replace the folder if it exists.
     """
     if format is None:
@@ -52,6 +56,8 @@ def export(
                 f"--{name} is for a SavedModel. A file of {format} has the fields that "
                 f"the model was trained on, and no version. Leave --{name} out."
             )
+    if format != "savedmodel" and gradients:
+        raise ValueError("--gradients is for a SavedModel. Leave it out.")
     if format != "savedmodel" and precision is not None:
         raise ValueError("--precision is for a SavedModel. Smaller LiteRT: --int8.")
     loaded = keras_recbert.load(model)
@@ -68,10 +74,16 @@ def export(
     if fields is None:
         fields = getattr(loaded, "fields", ("text",))  # an encoder's
     if version is not None:
-        _export_bundle(loaded, output, version, fields, overwrite)
+        _export_bundle(loaded, output, version, fields, overwrite, gradients)
         return
-    loaded.export_savedmodel(output, fields=fields, overwrite=overwrite)
+    from keras_recbert.serving.input_x_gradient import check_gradients
     from keras_recbert.serving.savedmodel import saved_model_cli_line
+
+    options = {}
+    if gradients:
+        check_gradients(loaded)  # an encoder's knows no such option
+        options["gradients"] = True
+    loaded.export_savedmodel(output, fields=fields, overwrite=overwrite, **options)
 
     if loaded.preprocessor.text_field is not None:
         fields = (loaded.preprocessor.text_field,)
@@ -96,10 +108,11 @@ def _in_precision(model, precision):
     return in_precision(model, precision)
 
 
-def _export_bundle(model, output, version, fields, overwrite):
+def _export_bundle(model, output, version, fields, overwrite, gradients):
     from keras_recbert.serving.bundle import write_bundle
 
-    written = write_bundle(model, output, version, fields, overwrite=overwrite)
+    options = {"overwrite": overwrite, "gradients": gradients}
+    written = write_bundle(model, output, version, fields, **options)
     print(
         f"Wrote {written}, and beside it what TensorFlow Serving needs: README.md says "
         f"how to start it. Try it first: recbert check {output}"

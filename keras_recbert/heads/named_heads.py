@@ -8,7 +8,14 @@ from keras_recbert.heads.reading import READING_ARGUMENTS, reading_arguments
 
 # Names of signatures, of the key that makes a dict one head, and what Keras puts
 # before the metrics of a validation.
-RESERVED = ("serving_default", "ids", "tokenize", "task", "val")
+RESERVED = (
+    "serving_default",
+    "ids",
+    "tokenize",
+    "input_x_gradient",
+    "task",
+    "val",
+)
 
 
 class NamedHeads:

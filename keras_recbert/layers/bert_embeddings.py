@@ -83,6 +83,11 @@ class BertEmbeddings(CheckedLayer):
         )
         self.dropout = Dropout(dropout, implementation, dtype=self.dtype_policy)
 
+    @property
+    def token_tables(self):
+        """The tables that token ids are looked up in, `keras.Variable`."""
+        return [self.token_embedding.embeddings]
+
     def build(self, token_ids_shape, segment_ids_shape=None):
         for table in (
             self.token_embedding,

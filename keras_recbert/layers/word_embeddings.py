@@ -73,6 +73,11 @@ class WordEmbeddings(CheckedLayer):
         vectors = [ops.take(table, ids, axis=0) for table in self.tables]
         return ops.cast(ops.concatenate(vectors, axis=-1), self.compute_dtype)
 
+    @property
+    def token_tables(self):
+        """The tables that token ids are looked up in, `keras.Variable`."""
+        return self.tables
+
     def set_vectors(self, ids, vectors):
         """Sets the vectors of words in all channels, which are equal then.
 

@@ -47,8 +47,9 @@ def model_card(model):
         `is_list`; `heads`: dicts of `name` ("" where there is one), `kind` (one of
         question_answering, tagger, multilabel, multiple_choice, classifier, regressor,
         vectors and other) and `labels`, which may be empty; `can_mask`, whether words
-        can be masked, by the signatures `tokenize` and `ids`; and `example`, a value
-        for each field.
+        can be masked, by the signatures `tokenize` and `ids`; `has_gradients`, whether
+        there is the signature `input_x_gradient`; and `example`, a value for each
+        field.
     """
     version = model.version
     signature = version.signatures[DEFAULT]
@@ -73,6 +74,7 @@ def model_card(model):
         "heads": heads,
         "can_mask": {"tokenize", "ids"} <= set(version.signatures)
         and [head["kind"] for head in heads] == ["classifier"],
+        "has_gradients": "input_x_gradient" in version.signatures,
         "example": _example(fields, heads[0]["kind"]),
     }
 

@@ -64,6 +64,7 @@ def write_bundle(
     max_batch_size=MAX_BATCH_SIZE,
     threads=None,
     overwrite=False,
+    gradients=False,
 ):
     """Writes a version of a model into a folder that TensorFlow Serving serves.
 
@@ -80,6 +81,7 @@ def write_bundle(
         max_batch_size: int. Examples that the server puts into one batch, at most.
         threads: int. Batches at a time; by default the cores of this machine.
         overwrite: bool. Replaces the version if it is there.
+        gradients: as for `write_savedmodel`.
 
     Returns:
         path of the version.
@@ -110,7 +112,7 @@ def write_bundle(
     sizes = batch_sizes(max_batch_size)
     warm_up = functools.partial(_write_warm_up, name=name, sizes=sizes)
     path = folder / str(version)
-    write_savedmodel(model, path, fields, overwrite, finish=warm_up)
+    write_savedmodel(model, path, fields, overwrite, warm_up, gradients)
     specs = input_specs(path)
     texts = {
         "batching.config": _BATCHING.substitute(

@@ -15,6 +15,11 @@ from google.protobuf import message
 from keras_recbert.core.folders import check_folder, write_folder
 from keras_recbert.core.os_errors import naming
 from keras_recbert.ops.implementation import portable_graphs
+from keras_recbert.serving.input_x_gradient import (
+    NAME,
+    check_gradients,
+    input_x_gradient,
+)
 
 MARKER = "saved_model.pb"
 # What TensorFlow writes beside it.
@@ -35,7 +40,9 @@ _DAMAGED = (
 )
 
 
-def write_savedmodel(model, path, fields=("text",), overwrite=False, finish=None):
+def write_savedmodel(
+    model, path, fields=("text",), overwrite=False, finish=None, gradients=False
+):
     """Writes a SavedModel whose default signature takes raw strings.
 
     Signatures:
@@ -53,6 +60,9 @@ def write_savedmodel(model, path, fields=("text",), overwrite=False, finish=None
         tokenize: the fields again; gives what `ids` takes of them, and reads "[MASK]"
             in a text as that piece. Of models whose examples are one row of `ids` each.
 
+        input_x_gradient: with `gradients`, the fields again; gives what the answer owes
+            to each token, see `keras_recbert.serving.input_x_gradient`.
+
     `serving_default` and `ids` give what `answer_texts` and `answer` of the model
     make; where it has several heads, a signature of the name of each takes the fields
     of its examples and gives what that head answers. To load it, a process needs
@@ -69,14 +79,19 @@ def write_savedmodel(model, path, fields=("text",), overwrite=False, finish=None
         overwrite: bool. Replaces `path` if it exists.
         finish: optional function of the path of the folder, called before that takes
             its name, to add files to it.
+        gradients: bool. Whether there is a signature `input_x_gradient`: the graph of
+            the gradient, no weights.
 
     Raises:
-        ValueError: if `fields` are not those of the preprocessor.
+        ValueError: if `fields` are not those of the preprocessor, or `gradients` are
+            not known of the model.
         FileExistsError: if `path` exists and `overwrite` is False, or it is something
             else than a SavedModel.
         OSError: if it cannot be written, such as where the disk is full.
     """
     model.preprocessor.check_fields(fields)
+    if gradients:
+        check_gradients(model)
     path = pathlib.Path(path)
     check_folder(path, FILES, overwrite)
     tokenizer = model.preprocessor.tokenizer
@@ -103,6 +118,8 @@ def write_savedmodel(model, path, fields=("text",), overwrite=False, finish=None
     if not model.preprocessor.row_features and not model.preprocessor.list_fields:
         masking = model.preprocessor.reading_masks()
         endpoints["tokenize"] = lambda *columns: _packed(masking, columns), strings
+    if gradients:
+        endpoints[NAME] = lambda *columns: input_x_gradient(model, columns), strings
     text_field = model.preprocessor.text_field
     if text_field is not None:
         endpoints["_".join(fields)] = endpoints["serving_default"]

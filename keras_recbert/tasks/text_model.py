@@ -211,7 +211,7 @@ class TextModel(FineTunedModel):
         with portable_graphs():
             super().export(filepath, format, **kwargs)
 
-    def export_savedmodel(self, path, fields=None, overwrite=False):
+    def export_savedmodel(self, path, fields=None, overwrite=False, gradients=False):
         """Writes a SavedModel that takes raw strings.
 
         See `keras_recbert.serving.savedmodel.write_savedmodel`.
@@ -221,6 +221,8 @@ class TextModel(FineTunedModel):
             fields: sequence of str, the fields an example has, such as `("text",
                 "text_pair")`; by default what `fit` saw.
             overwrite: bool. Replaces `path` if it exists.
+            gradients: bool. Adds a signature that tells what an answer owes to each
+                token, `input_x_gradient`, by which `recbert play` colours words.
         """
         from keras_recbert.serving.savedmodel import write_savedmodel
 
@@ -230,6 +232,7 @@ class TextModel(FineTunedModel):
             path,
             fields=self.fields if fields is None else fields,
             overwrite=overwrite,
+            gradients=gradients,
         )
 
     def save_preset(self, directory, metrics=None, overwrite=False, **card):

@@ -4,7 +4,7 @@ import keras
 import tensorflow as tf
 
 from keras_recbert.text.packer import Packer, register_packer
-from keras_recbert.text.segments import Segment
+from keras_recbert.text.segments import Segment, join_segments
 
 TRUNCATIONS = ("longest_first", "round_robin", "waterfall", "only_first", "only_second")
 # A text is tokenized to this word, or to the limit of tokens if that is larger: what
@@ -100,6 +100,32 @@ class TextPreprocessor(Packer):
         max_words = max(self.limit, MAX_WORDS)
         segments = [Segment.of(self.tokenizer(text, max_words)) for text in batches]
         return self.joined(self.truncated(segments, batches))
+
+    def pack_with_offsets(self, *batches):
+        """As `pack`, with the place of each token in its text; read in a graph.
+
+        Args:
+            *batches: as for `pack`.
+
+        Returns:
+            dict, see `TextPreprocessor`, with int32 `begins` and `ends`, each
+            `(batch_size, sequence_length)`: the first byte of a token in its text, and
+            the one after its last; -1 on special tokens and padding.
+        """
+        max_words = max(self.limit, MAX_WORDS)
+        texts = [
+            self.tokenizer.tokenize_with_offsets(text, max_words) for text in batches
+        ]
+        segments = self.truncated([Segment.of(ids) for ids, *_ in texts], batches)
+        packed = self.joined(segments)
+        for part, name in enumerate(("begins", "ends"), 1):
+            places = [
+                segment._replace(values=text[part].flat_values)
+                for segment, text in zip(segments, texts, strict=True)
+            ]
+            rows = join_segments(places, -1, -1, -1, self.sequence_length)
+            packed[name] = rows["token_ids"]
+        return packed
 
     def truncated(self, segments, batches):
         """Tokenized texts or pairs, as long as their rows have room for.

@@ -21,6 +21,7 @@ CLASSIFIER = {
     "fields": [{"name": "text", "is_list": False}],
     "heads": [{"name": "", "kind": "classifier", "labels": ["bad", "good"]}],
     "can_mask": True,
+    "has_gradients": False,
     "example": card._EXAMPLES["text",],
 }
 

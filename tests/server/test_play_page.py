@@ -9,6 +9,7 @@ import subprocess
 
 import httpx
 import pytest
+import tensorflow as tf
 from harness import randomize
 from served import asking
 from toy_texts import tiny_model
@@ -51,7 +52,7 @@ def preset(tmp_path_factory):
     model = tiny_model(label_names=["bad", "good"])
     randomize(model)
     model.save_preset(folder / "preset")
-    model.export_savedmodel(folder / "teacher")
+    model.export_savedmodel(folder / "teacher", gradients=True)
     (folder / "student").symlink_to("teacher")
     return folder / "preset"
 
@@ -143,6 +144,8 @@ def test_words_have_the_colours_of_explain_words(browser, url, preset):
         assert shares == pytest.approx(found["entropies"], abs=1e-4)
         turns = words.evaluate_all("all => all.map(one => one.matches('.turns'))")
         assert turns == [label != found["label"] for label in found["labels"]]
+        check_gradients(page, preset.parent / "teacher", words)
+        page.select_option("#by", "masks")
         fill(page, "text", HOSTILE)
         page.wait_for_selector(".model:last-child .coloured >> text=onerror")
         assert page.locator("img").count() == 0
@@ -153,6 +156,28 @@ def test_words_have_the_colours_of_explain_words(browser, url, preset):
                 text,
             )
             assert spans == [text[begin:end] for begin, end in find_words(text)], text
+
+
+def check_gradients(page, path, words):
+    """Colours are the sums over the tokens of each word."""
+    text = "\U0001f600 Ca\u0308fe\u0301 films, unwatchable."
+    fill(page, "text", text)
+    page.select_option("#by", "gradients")
+    page.wait_for_selector(".model:last-child .ramp.against")
+    signature = tf.saved_model.load(str(path)).signatures["input_x_gradient"]
+    found = {k: v.numpy()[0] for k, v in signature(tf.constant([text])).items()}
+    owed = []
+    for begin, end in find_words(text):
+        begin, end = (len(text[:place].encode()) for place in (begin, end))
+        inside = (begin <= found["begins"]) & (found["begins"] < end)
+        owed.append(found["input_x_gradient"][inside].sum())
+    most = max(map(abs, owed))
+    assert len(owed) == words.count() and most > 0
+    shares = words.evaluate_all(
+        "all => all.map(one => Number(one.style.getPropertyValue('--share'))"
+        " * (one.matches('.against') ? -1 : 1))"
+    )
+    assert shares == pytest.approx([one / most for one in owed], abs=1e-4)
 
 
 def test_keys_errors_and_narrow_and_dark_screens(browser, url):

@@ -10,7 +10,7 @@ from keras_recbert.server.models import DEFAULT
 FOLDER = pathlib.Path(__file__).parent
 FILES = (
     *("icon.svg", "page.css", "answers.css"),
-    *("page.js", "answers.js", "words.js", "ask.js"),
+    *("page.js", "answers.js", "colours.js", "words.js", "ask.js"),
 )
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; "

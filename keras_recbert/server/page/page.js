@@ -1,11 +1,10 @@
 // The page: fields, requests while one types, a panel for each model.
 
-import { agreement, answered, make, percent, waiting } from "/answers.js";
+import { agreement, answered, make, waiting } from "/answers.js";
 import { Told, bodyOf, curlOf, get, predict } from "/ask.js";
-import { entropy, findWords, maskEach } from "/words.js";
+import { WAYS, isClassifier } from "/colours.js";
 
 const PAUSE = 250; // milliseconds without a key, after which the text is asked
-const MOST_MASKED = 64; // texts of a request
 const LABELS = { question: "Question", context: "Context", choices: "Choices, one a line" };
 const ROWS = { question: 2, text_pair: 3, choices: 4, context: 7 };
 
@@ -195,108 +194,39 @@ function clearWords(panel) {
   panel.words.classList.add("stale");
 }
 
+async function colour(panel, example, signal) {
+  panel.words.hidden = !panel.said;
+  if (!panel.said) return;
+  const way = WAYS[$("by").value];
+  try {
+    if (!way.fits(panel.card)) throw new Told(way.lacks(panel.card));
+    if (!panel.words.childElementCount) showWords(panel, make("p", "coloured quiet", "Asking word by word …"));
+    showWords(panel, ...(await way.ask(panel, example, signal)));
+  } catch (error) {
+    if (!(error instanceof Told)) throw error; // a newer text, too
+    showWords(panel, make("p", "coloured quiet", error.message));
+  }
+}
+
 function showWords(panel, ...content) {
   panel.words.classList.remove("stale");
   panel.words.replaceChildren(...content);
 }
 
-/** Asks for each word masked (Liu 2020, section 3.5.4), and colours it by the entropy. */
-async function colour(panel, example, signal) {
-  panel.words.hidden = !panel.said;
-  if (!panel.said) return;
-  if (!panel.card.can_mask) {
-    showWords(panel, make("p", "coloured quiet", cannotMask(panel.card)));
-    return;
-  }
-  const places = Object.entries(example).flatMap(([field, text]) =>
-    findWords(text).map((span) => ({ field, span })),
-  );
-  const masked = places.map(({ field, span }) => ({
-    ...example,
-    [field]: maskEach(example[field], [span])[0],
-  }));
-  if (!panel.words.childElementCount) {
-    showWords(panel, make("p", "coloured quiet", `Masking ${masked.length} words …`));
-  }
-  const found = [];
-  try {
-    for (let begin = 0; begin < masked.length; begin += MOST_MASKED) {
-      const part = masked.slice(begin, begin + MOST_MASKED);
-      found.push(...(await askMasked(panel.card.name, part, signal)));
-    }
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
-    if (!(error instanceof Told)) throw error;
-    showWords(panel, make("p", "error", error.message));
-    return;
-  }
-  drawWords(panel, example, places.map((place, index) => ({ ...place, ...found[index] })));
-}
-
-/** Entropy and label of each of some examples with a mask. */
-async function askMasked(model, examples, signal) {
-  const names = Object.keys(examples[0]);
-  const inputs = Object.fromEntries(
-    names.map((name) => [name, examples.map((one) => one[name])]),
-  );
-  const tokenized = await predict(model, { signature_name: "tokenize", inputs }, signal);
-  const ids = { signature_name: "ids", inputs: tokenized.value.outputs };
-  const { scores, label } = (await predict(model, ids, signal)).value.outputs;
-  return scores.map((row, index) => ({ bits: entropy(row), label: label[index] }));
-}
-
-const isClassifier = ({ heads }) => heads.length === 1 && heads[0].kind === "classifier";
-
-function cannotMask(card) {
-  return isClassifier(card)
-    ? "This SavedModel has no signature `tokenize`, with which words are masked. Write it " +
-        "again: recbert export MODEL FOLDER."
-    : "Words are coloured for classifiers of one head.";
-}
-
-function drawWords(panel, example, words) {
-  const most = Math.log2(panel.card.heads[0].labels.length);
-  const whole = panel.said.heads[0].said;
-  const texts = Object.entries(example).map(([field, text]) => {
-    const paragraph = make("p", "coloured");
-    let end = 0;
-    for (const { span, bits, label } of words.filter((word) => word.field === field)) {
-      paragraph.append(text.slice(end, span[0]));
-      const word = make("span", label === whole ? "word" : "word turns", text.slice(...span));
-      word.style.setProperty("--share", bits / most);
-      word.title = `masked: ${label}, ${bits.toFixed(2)} bits`;
-      paragraph.append(word);
-      end = span[1];
-    }
-    paragraph.append(text.slice(end));
-    return paragraph;
+/** The button and, where there are two ways, the choice between these. */
+function makeColourTools(cards) {
+  const ways = Object.keys(WAYS).filter((way) => cards.some(WAYS[way].fits));
+  const isOld = !ways.length && cards.some(isClassifier); // what is lacking is told
+  const [button, choice] = [$("words"), $("by")];
+  for (const way of isOld ? ["masks"] : ways) choice.append(new Option(WAYS[way].name, way));
+  button.hidden = !choice.length;
+  choice.addEventListener("change", ask);
+  button.addEventListener("click", () => {
+    state.colours = !state.colours;
+    choice.hidden = !state.colours || choice.length < 2;
+    button.setAttribute("aria-pressed", String(state.colours));
+    ask();
   });
-  const legend = make(
-    "p",
-    "legend quiet",
-    "Entropy without the word: 0",
-    make("span", "ramp"),
-    `${Number(most.toFixed(2))} ${most === 1 ? "bit" : "bits"}. `,
-    make("span", "word turns", "Another answer"),
-  );
-  showWords(panel, ...texts, legend, wordTable(panel, example, words));
-}
-
-function wordTable(panel, example, words) {
-  const head = make("tr", "", ...["masked", "bits", "answer"].map((name) => make("th", "", name)));
-  const rows = words.map(({ field, span, bits, label }) =>
-    make(
-      "tr",
-      "",
-      make("td", "", example[field].slice(...span)),
-      make("td", "number", bits.toFixed(2)),
-      make("td", "", label),
-    ),
-  );
-  const details = make("details", "", make("summary", "", "As a table"));
-  details.open = panel.words.querySelector("details")?.open ?? false;
-  details.append(make("table", "", make("thead", "", head), make("tbody", "", ...rows)));
-  return details;
 }
 
 // The beginning -----------------------------------------------------------------------
@@ -322,13 +252,7 @@ async function begin() {
     document.body.classList.add("several");
     $("agreement").hidden = false;
   }
-  const button = $("words");
-  button.hidden = !state.cards.some(isClassifier);
-  button.addEventListener("click", () => {
-    state.colours = !state.colours;
-    button.setAttribute("aria-pressed", String(state.colours));
-    ask();
-  });
+  makeColourTools(state.cards);
   $("form").addEventListener("submit", (event) => {
     event.preventDefault();
     ask();
