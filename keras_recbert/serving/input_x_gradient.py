@@ -18,8 +18,8 @@ def check_gradients(model):
     if task not in ("classifier", "regressor") or packer is not TextPreprocessor:
         raise ValueError(
             "Gradients times inputs are of a classifier or regressor with one head, "
-            f"whose texts are one row each. Received: {task}, packed by {packer.__name__}. Leave "
-            "gradients=True (--gradients) out."
+            f"whose texts are one row each. Received: {task}, packed by "
+            f"{packer.__name__}. Leave gradients=True (--gradients) out."
         )
 
 
