@@ -98,6 +98,9 @@ IN_FULL = {
     "results_notes.md": [
         "recbert results configs --output results.md",
     ],
+    "small_devices.md": [
+        "recbert export STUDENT/model.keras small.tflite --int8",
+    ],
     "sweeps.md": [
         "recbert table configs/recipes/minilm_mrpc.yaml --data-dir DIR "
         "--weights MINILM --tasks mrpc --grid overrides.num_layers=1,2 epochs=1",
