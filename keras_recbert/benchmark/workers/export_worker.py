@@ -65,6 +65,8 @@ def _write_huggingface(model, folder):
     """Writes a BERT for torch; Hugging Face has no head on the mean of its tokens."""
     import numpy as np
 
+    if model.head.task != "classifier":
+        raise ValueError("On torch a classifier answers.")
     reading = model.head.reading
     last = reading.layer in (None, -1, len(model.encoder.blocks))
     if (
