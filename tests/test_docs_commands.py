@@ -31,11 +31,14 @@ from keras_recbert.cli.extensions import VARIABLE
 from keras_recbert.data import python_docs
 from keras_recbert.train import quickstart
 
-# What cannot run, and why.
+# What is not run here, and why.
 NOT_RUN = {
     "hf download nreimers/MiniLM-L6-H384-uncased --local-dir MINILM": "the network",
     "recbert push RUN hf://user/name": "the network",
     "recbert benchmark --install-peers": "gigabytes of packages, hours",
+    "recbert benchmark serving RUN --texts reviews.csv --text-column review": (
+        "tests/benchmark/test_serving_benchmark.py runs it"
+    ),
     "recbert benchmark frontier --install-peers --data-dir DIR --models STUDENT "
     "--teacher TEACHER --weights MINILM": "gigabytes of packages",
     "recbert predict gs://BUCKET/film_model --input 'gs://BUCKET/reviews/*.jsonl' "
@@ -63,8 +66,6 @@ SMALL = {
     "recbert table": "--seeds 0 --no-background",
     "recbert benchmark frontier --data-dir": "--rounds 1 --num-texts 4 "
     "--peers tfidf --speed-only",
-    "recbert benchmark serving": "--clients 2 --seconds 0.2 --rounds 1 "
-    "--num-texts 8 --precision float32",
     "recbert benchmark savedmodel": f"--quick {BENCHMARK}",
     "recbert benchmark tasks": f"--quick {BENCHMARK}",
     "recbert benchmark teacher": f"--quick {BENCHMARK}",
@@ -338,8 +339,6 @@ def test_commands_run_one_after_the_other(page, place, few_docs):
         for run_folder in ("TEACHER", "STUDENT"):
             shutil.copytree("film_model", f"{run_folder}/savedmodel")
         tiny_model(label_names=["bad", "good"]).save("TEACHER/model.keras")
-    if page == "serving.md":  # RUN is one of the reader's
-        tiny_model(label_names=["bad", "good"]).save_preset("RUN")
     if page == "speed.md":  # TEACHER is one of the reader's
         tiny_model(pooling="first", label_names=["0", "1"]).save_preset("TEACHER")
     if page == "extending.md":  # CORPUS is one of the reader's
