@@ -53,6 +53,8 @@ def preset(tmp_path_factory):
     randomize(model)
     model.save_preset(folder / "preset")
     model.export_savedmodel(folder / "teacher", gradients=True)
+    model.head.label_names = ["good", "bad"]
+    model.export_savedmodel(folder / "contrary")
     (folder / "student").symlink_to("teacher")
     return folder / "preset"
 
@@ -115,6 +117,23 @@ def test_one_types_and_two_models_answer(browser, url, preset):
         assert page.inner_text("#agreement") == said
         assert page.inner_text("#live").endswith(said)
         check_curl(page, 'it\'s "good"\nand $HOME `x` \\ \U0001f600 !', ask)
+
+
+def test_models_that_disagree_say_so(browser, preset):
+    models = [str(preset.parent / name) for name in ("teacher", "contrary")]
+    config = ServeConfig(models, port=0, batch_timeout_ms=0)
+    with running(config, page=True) as url, opened(browser, url) as page:
+        fill(page, "text", "a bad, dull film")
+        first, second = page.locator(".said").all_inner_texts()
+        assert {first, second} == {"bad", "good"}
+        told = f"They disagree: teacher says {first}, contrary says {second}."
+        assert page.inner_text("#agreement") == told
+        assert page.get_attribute("#agreement", "class") == "other"
+        # The second has no graph of gradients, and says how it gets one.
+        page.click("#words")
+        page.select_option("#by", "gradients")
+        page.wait_for_selector(".model:last-child >> text=--gradients")
+        assert page.locator(".model:first-child .ramp.against").count() == 1
 
 
 def check_curl(page, text, ask):
