@@ -17,8 +17,8 @@ from foreign_berts import minilm_folder
 
 import keras_recbert
 
-ROUNDS = 3
-NUM_FILES, ROWS = 8, 1500
+ROUNDS = 2
+NUM_FILES, ROWS = 8, 1000
 BATCH_SIZE = 64
 LOOP = """
 import json, pathlib, sys
