@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from harness import randomize
+from harness import randomize, set_seed
 from toy_texts import VOCABULARY, tiny_model
 
 import keras_recbert
@@ -26,6 +26,7 @@ PAIRS = (["good film", "a bad"], ["dull", "warm film a"])
 
 
 def model_of(name, task):
+    set_seed(0)
     options = {"label_names": ["bad", "good", "fair"]} if task == "classifier" else {}
     sizes = SMALL[name]
     if "vocabulary" in sizes:
