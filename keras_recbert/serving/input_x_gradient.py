@@ -4,8 +4,6 @@ import tensorflow as tf
 
 from keras_recbert.text.text_preprocessor import TextPreprocessor
 
-NAME = "input_x_gradient"
-
 
 def check_gradients(model):
     """Raises `ValueError` unless gradients times inputs are known of a model.
@@ -51,15 +49,14 @@ def input_x_gradient(model, columns):
         if logits.shape.rank == 2:
             logits = tf.reduce_max(logits, axis=1)
         answers = tf.reduce_sum(logits)  # each of its own row alone
-    # The rows of a table that were looked up, one after the other.
-    products = [
-        tf.reduce_sum(slices.values * tf.gather(table, slices.indices), axis=1)
-        for table, slices in zip(tables, tape.gradient(answers, tables), strict=True)
-    ]
+    products = []
+    for table, slices in zip(tables, tape.gradient(answers, tables), strict=True):
+        # The rows of a table that were looked up, one after the other.
+        rows = tf.cast(tf.gather(table, slices.indices), tf.float32)
+        products.append(tf.reduce_sum(tf.cast(slices.values, tf.float32) * rows, 1))
     owed = tf.reshape(tf.add_n(products), tf.shape(packed["token_ids"]))
-    owed *= tf.cast(packed["padding_mask"], owed.dtype)
     return {
-        NAME: tf.cast(owed, tf.float32),
+        "input_x_gradient": owed * tf.cast(packed["padding_mask"], tf.float32),
         "segment_ids": packed["segment_ids"],
         **places,
     }

@@ -15,11 +15,7 @@ from google.protobuf import message
 from keras_recbert.core.folders import check_folder, write_folder
 from keras_recbert.core.os_errors import naming
 from keras_recbert.ops.implementation import portable_graphs
-from keras_recbert.serving.input_x_gradient import (
-    NAME,
-    check_gradients,
-    input_x_gradient,
-)
+from keras_recbert.serving.input_x_gradient import check_gradients, input_x_gradient
 
 MARKER = "saved_model.pb"
 # What TensorFlow writes beside it.
@@ -59,7 +55,6 @@ def write_savedmodel(
             vocabulary are an error.
         tokenize: the fields again; gives what `ids` takes of them, and reads "[MASK]"
             in a text as that piece. Of models whose examples are one row of `ids` each.
-
         input_x_gradient: with `gradients`, the fields again; gives what the answer owes
             to each token, see `keras_recbert.serving.input_x_gradient`.
 
@@ -119,7 +114,10 @@ def write_savedmodel(
         masking = model.preprocessor.reading_masks()
         endpoints["tokenize"] = lambda *columns: _packed(masking, columns), strings
     if gradients:
-        endpoints[NAME] = lambda *columns: input_x_gradient(model, columns), strings
+        endpoints["input_x_gradient"] = (
+            lambda *columns: input_x_gradient(model, columns),
+            strings,
+        )
     text_field = model.preprocessor.text_field
     if text_field is not None:
         endpoints["_".join(fields)] = endpoints["serving_default"]

@@ -117,6 +117,12 @@ def test_the_command_writes_it_and_refuses_other_models(tmp_path, monkeypatch, c
         texts = tf.constant(["good film", "a dull, dull film"])
         for name, value in input_x_gradient(model, (texts,)).items():
             np.testing.assert_allclose(served(text=texts)[name], value, atol=1e-5)
+    half = ["films", "half", "--gradients", "--precision", "bfloat16"]
+    assert main(["export", *half]) == 0
+    served = tf.saved_model.load("half").signatures["input_x_gradient"]
+    expected = input_x_gradient(model, (texts,))["input_x_gradient"].numpy()
+    found = served(text=texts)["input_x_gradient"].numpy()
+    assert np.abs(found - expected).max() < 0.2 * np.abs(expected).max()
     model.export_savedmodel("plain")
     assert "input_x_gradient" not in tf.saved_model.load("plain").signatures
     model.encoder.preprocessor = model.preprocessor
