@@ -22,6 +22,7 @@ class Peer:
         requirements: tuple of str. What `--install-peers` installs; empty where it is
             part of every installation of this package.
         option: str. Flag that names another interpreter.
+        answers: bool. Whether its workers answer by SavedModels, and never train.
     """
 
     name: str
@@ -29,13 +30,17 @@ class Peer:
     distributions: tuple
     requirements: tuple = ()
     option: str = ""
+    answers: bool = False
 
 
 PEERS = {
     "recbert": Peer("keras_recbert", "recbert_worker.py", ("keras_recbert",)),
     "keras": Peer("Keras", "keras_worker.py", ("keras",)),
     "savedmodel": Peer(
-        "a SavedModel", "savedmodel_worker.py", ("tensorflow", "tensorflow-text")
+        "a SavedModel",
+        "savedmodel_worker.py",
+        ("tensorflow", "tensorflow-text"),
+        answers=True,
     ),
     "torch": Peer(
         "torch with Hugging Face transformers",
@@ -80,7 +85,10 @@ PEERS = {
     # Of `recbert benchmark frontier`: they answer texts with labels.
     "export": Peer("keras_recbert", "export_worker.py", ("keras_recbert",)),
     "labels": Peer(
-        "a SavedModel", "labels_worker.py", ("tensorflow", "tensorflow-text")
+        "a SavedModel",
+        "labels_worker.py",
+        ("tensorflow", "tensorflow-text"),
+        answers=True,
     ),
     "litert": Peer("LiteRT", "litert_worker.py", ("keras_recbert", "tensorflow")),
     # Written here and tokenized by this package: beside it, or not at all.

@@ -17,6 +17,7 @@ from keras_recbert.benchmark.picture import check_matplotlib
 from keras_recbert.benchmark.progress import Progress
 from keras_recbert.benchmark.report import describe_device
 from keras_recbert.benchmark.worker_process import Worker, WorkerError
+from keras_recbert.core.answering import answering_variables
 from keras_recbert.core.folders import check_place
 from keras_recbert.data.task_files import load_splits
 from keras_recbert.data.task_spec import get_task
@@ -177,7 +178,9 @@ def _start(environments, timeout, label, key, threads=None):
     """A worker of one of `PEERS`, whose imports begin."""
     python = environments[key]
     own = python == sys.executable
-    return Worker(label, PEERS[key].script, python, own, timeout, threads)
+    peer = PEERS[key]
+    variables = answering_variables() if peer.answers else None
+    return Worker(label, peer.script, python, own, timeout, threads, variables)
 
 
 def _make_peers(systems, start, data, weights, progress):

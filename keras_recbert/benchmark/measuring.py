@@ -11,6 +11,7 @@ import numpy as np
 
 from keras_recbert.benchmark.environments import PEERS
 from keras_recbert.benchmark.worker_process import Worker, WorkerError
+from keras_recbert.core.answering import answering_variables
 
 # What must be free, of what the largest worker so far took, to start another.
 MEMORY_RESERVE = 1.3
@@ -162,7 +163,14 @@ class _Sitting:
             for candidate in candidates:  # they import side by side
                 peer, python = PEERS[candidate.worker], pythons[candidate.worker]
                 own = python == sys.executable
-                worker = Worker(candidate.label, peer.script, python, own, timeout)
+                worker = Worker(
+                    candidate.label,
+                    peer.script,
+                    python,
+                    own,
+                    timeout,
+                    variables=answering_variables() if peer.answers else None,
+                )
                 started.append(stack.enter_context(worker))
             for index, (candidate, worker) in enumerate(
                 zip(candidates, started, strict=True)

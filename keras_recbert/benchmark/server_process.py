@@ -27,7 +27,8 @@ class ServerProcess:
         label: str. What messages call it.
         command: list of str, the interpreter first.
         own: bool. Whether that is the interpreter of this process.
-        threads: int. How many threads compute.
+        threads: int or None. How many threads a call of the model has; None leaves it
+            to the server.
         timeout: float. Seconds until it must listen.
 
     Attributes:

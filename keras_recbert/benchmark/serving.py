@@ -23,6 +23,7 @@ from keras_recbert.benchmark.serving_report import save_report
 from keras_recbert.benchmark.serving_systems import OURS, PEER, list_systems
 from keras_recbert.benchmark.soak import soak
 from keras_recbert.benchmark.worker_process import Worker, WorkerError
+from keras_recbert.core.answering import answering_variables
 from keras_recbert.core.extras import check_installed
 from keras_recbert.core.folders import check_place
 from keras_recbert.core.machine import num_cores
@@ -159,7 +160,8 @@ class _Run:
         self.systems = systems
         self.agreement, self.soaked = [], None
         self._progress = progress
-        self._threads = num_cores()
+        self._cores = num_cores()
+        self._threads = max(1, self._cores // config.num_batch_threads)  # of a call
         self._servers = {}  # `ServerProcess` by system
 
     def _ready(self, kind=None):
@@ -190,9 +192,10 @@ class _Run:
             if system.form in facts["errors"]:
                 system.error = f"not measured: {facts['errors'][system.form]}"
 
-    def _worker(self, label, script, python):
+    def _worker(self, label, script, python, threads=None, variables=None):
         own = python == sys.executable
-        return Worker(label, script, python, own, self.config.timeout, self._threads)
+        timeout = self.config.timeout
+        return Worker(label, script, python, own, timeout, threads, variables)
 
     def load(self, stack):
         """Starts the servers, checks what they answer, and loads them in turn.
@@ -204,9 +207,9 @@ class _Run:
             for system in self._ready():  # they import side by side
                 server = ServerProcess(
                     system.server_name,
-                    system.command(config.max_batch_size, config.batch_timeout_ms),
+                    system.command(config),
                     system.python == sys.executable,
-                    self._threads,
+                    None if system.kind == OURS else self._threads,
                     config.timeout,
                 )
                 owner = stack if system.kind == OURS else peers
@@ -260,24 +263,32 @@ class _Run:
     def call_directly(self):
         """Times models without HTTP: batches beside requests of as many, and one text.
 
-        Requests of several texts are those of one client of the server of this zoo.
+        Requests of several texts are those of one client of the server of this zoo, and
+        are compared with calls that have the threads of its calls. One text is answered
+        by what is quickest: one thread here, all cores on torch.
         """
-        with contextlib.ExitStack() as stack:
-            workers = {}
-            for system in self._ready():
-                name, script = system.direct_name, system.direct_worker
-                worker = self._worker(name, script, system.python)
-                workers[system] = stack.enter_context(worker)
-            for system in self._ready():
-                with _noting(system):
-                    workers[system].imported()
-            for size, kind in ((TOGETHER, OURS), (1, None)):
-                iterations = {}
+        as_served = answering_variables(self._threads)
+        for size, kind, threads, variables in (
+            (TOGETHER, OURS, None, as_served),
+            (1, None, {OURS: 1, PEER: self._cores}, answering_variables()),
+        ):
+            with contextlib.ExitStack() as stack:
+                workers, iterations = {}, {}
+                for system in self._ready(kind):
+                    worker = self._worker(
+                        system.direct_name,
+                        system.direct_worker,
+                        system.python,
+                        threads and threads[system.kind],
+                        variables,
+                    )
+                    workers[system] = stack.enter_context(worker)
                 for system in self._ready(kind):
                     self._progress.say(
                         f"Batches of {size}: loading {system.direct_name}"
                     )
                     with _noting(system):
+                        workers[system].imported()
                         iterations[system] = self._prepare(
                             workers[system], system, size
                         )
@@ -350,7 +361,8 @@ class _Run:
             "rounds": config.rounds,
             "max_batch_size": config.max_batch_size,
             "batch_timeout_ms": config.batch_timeout_ms,
-            "cores": self._threads,
+            "num_batch_threads": config.num_batch_threads,
+            "cores": self._cores,
             "device": describe_device(),
             "agreement": self.agreement,
             "soak": self.soaked,

@@ -126,8 +126,8 @@ def page_of(facts):
         f"Figures are medians of {facts['rounds']} rounds (least–most), all systems in "
         f"turn on one machine. Both servers join the texts of requests: up to "
         f"{facts['max_batch_size']} a call, the first waits "
-        f"{facts['batch_timeout_ms']:g} ms for others, one thread calls the model, "
-        f"which computes on {facts['cores']} cores.\n\n"
+        f"{facts['batch_timeout_ms']:g} ms for others, and {facts['num_batch_threads']} "
+        f"calls of the model may run at a time, on {facts['cores']} cores.\n\n"
         + "".join(f"- {line}\n" for line in (*facts["device"], *_versions(rows))),
         f"{facts['clients']} clients with a connection each, one text a request, "
         f"{facts['seconds']:g} s a turn. Cores: processor time taken in a second, of "
@@ -225,7 +225,8 @@ def _single_part(num_texts, rows):
         for row in rows
     ]
     return lines and (
-        f"One text at a time, without HTTP; {num_texts} texts.\n\n"
+        f"One text at a time, without HTTP; {num_texts} texts. The SavedModel has one "
+        "thread, torch all cores.\n\n"
         + markdown_table(("model", "ms a text", "texts a second"), lines)
     )
 

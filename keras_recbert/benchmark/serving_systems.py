@@ -73,11 +73,12 @@ class System:
             return f"/v1/models/{self.folder.name}:predict"
         return "/predict"
 
-    def command(self, max_batch_size, batch_timeout_ms):
-        """The words that start its server."""
+    def command(self, config):
+        """The words that start its server, for a `ServingBenchmarkConfig`."""
         batching = [
-            *("--max-batch-size", str(max_batch_size)),
-            *("--batch-timeout-ms", str(batch_timeout_ms)),
+            *("--max-batch-size", str(config.max_batch_size)),
+            *("--batch-timeout-ms", str(config.batch_timeout_ms)),
+            *("--num-batch-threads", str(config.num_batch_threads)),
             *("--max-waiting", str(MAX_WAITING)),
         ]
         if self.kind == OURS:

@@ -27,13 +27,14 @@ class WorkerError(RuntimeError):
     """A worker failed, died or did not answer."""
 
 
-def environment_of(own, threads=None):
+def environment_of(own, threads=None, variables=None):
     """Environment variables of a process that is measured.
 
     Args:
         own: bool. Whether it runs in the interpreter of this process: others must not
             see its PYTHONPATH.
         threads: int or None. How many threads compute; None leaves it to the process.
+        variables: dict of str to str. What it has besides.
 
     Returns:
         dict of str.
@@ -47,7 +48,7 @@ def environment_of(own, threads=None):
         environment |= dict.fromkeys(THREADS, str(threads))
     if not own:
         environment.pop("PYTHONPATH", None)
-    return environment
+    return environment | (variables or {})
 
 
 def cpu_seconds(pid):
@@ -79,12 +80,21 @@ class Worker:
         own: bool. Whether that is the interpreter of this process: others must not
             see its PYTHONPATH.
         timeout: float. Seconds after which a request counts as failed.
-        threads: int or None. How many threads compute; None leaves it to the process.
+        threads, variables: as for `environment_of`.
 
     Used as a context, the process is gone at the end, whatever happened.
     """
 
-    def __init__(self, label, script, python, own=True, timeout=900.0, threads=None):
+    def __init__(
+        self,
+        label,
+        script,
+        python,
+        own=True,
+        timeout=900.0,
+        threads=None,
+        variables=None,
+    ):
         self.label = label
         self.timeout = timeout
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  closed with the worker
@@ -93,7 +103,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
-            env=environment_of(own, threads),
+            env=environment_of(own, threads, variables),
             text=True,
             encoding="utf-8",
         )

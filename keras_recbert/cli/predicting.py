@@ -8,6 +8,7 @@ from tyro.conf import arg
 import keras_recbert
 from keras_recbert.config import PredictConfig
 from keras_recbert.convert.hub_folder import local_folder
+from keras_recbert.core.answering import only_answer
 
 
 def predict(config: Annotated[PredictConfig, arg(name="")]):
@@ -16,6 +17,7 @@ def predict(config: Annotated[PredictConfig, arg(name="")]):
     Of a SavedModel it needs TensorFlow and TF Text only. `--recipe FILE` takes the
     options from a YAML file; options beside it replace the file's.
     """
+    only_answer(threads_of_an_op=1)
     if config.input is None and config.output is None:
         if config.text_column:
             raise ValueError("--text-column is for a file. Add --input FILE.")

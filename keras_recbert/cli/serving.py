@@ -5,6 +5,8 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from keras_recbert.config import ServeConfig
+from keras_recbert.core.answering import only_answer
+from keras_recbert.core.machine import num_cores
 
 
 def serve(config: Annotated[ServeConfig, arg(name="")]):
@@ -13,6 +15,7 @@ def serve(config: Annotated[ServeConfig, arg(name="")]):
     It loads a new version of a folder of numbered ones while it runs, and answers what
     it accepted before it stops. `--recipe FILE` takes the options from a YAML file.
     """
+    only_answer(max(1, num_cores() // config.num_batch_threads))
     from keras_recbert import server
 
     server.serve(config)

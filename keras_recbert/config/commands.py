@@ -11,6 +11,7 @@ from keras_recbert.config.augmentation import Augmentation
 from keras_recbert.config.grid import Grid, check_grid
 from keras_recbert.core.checks import check_integer
 from keras_recbert.core.lines import MAX_LINE_BYTES
+from keras_recbert.core.machine import num_cores
 
 
 class CommandConfig:
@@ -303,6 +304,9 @@ class ServeConfig(CommandConfig):
             `Authorization: Bearer TOKEN`.
         max_batch_size: Texts of a call of the model, which requests share.
         batch_timeout_ms: Milliseconds that a text waits for others to share its call.
+        num_batch_threads: Calls that run at a time, each on a share of the cores; by
+            default one a core, which answers most texts a second. 1 answers a single
+            long text soonest.
         max_waiting: Texts that may wait; requests beyond are answered by status 429.
         max_texts: Texts of a request, and of a list in one; beyond, status 413.
         max_body_mb: Megabytes of the body of a request; beyond, status 413.
@@ -316,6 +320,7 @@ class ServeConfig(CommandConfig):
     token_file: str | None = None
     max_batch_size: int = 64
     batch_timeout_ms: float = 2.0
+    num_batch_threads: int = dataclasses.field(default_factory=num_cores)
     max_waiting: int = 1024
     max_texts: int = 256
     max_body_mb: float = 8.0
@@ -330,7 +335,7 @@ class ServeConfig(CommandConfig):
                 "`recbert export MODEL FOLDER` writes one."
             )
         check_integer(least=0, most=65535, port=self.port)
-        sizes = ("max_batch_size", "max_waiting", "max_texts")
+        sizes = ("max_batch_size", "num_batch_threads", "max_waiting", "max_texts")
         check_integer(**{name: getattr(self, name) for name in sizes})
         if self.max_texts > self.max_waiting:
             raise ValueError(

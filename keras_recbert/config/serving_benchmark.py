@@ -8,6 +8,7 @@ from tyro.conf import Positional, arg
 
 from keras_recbert.config.commands import CommandConfig
 from keras_recbert.core.checks import check_integer
+from keras_recbert.core.machine import num_cores
 
 PRECISIONS = ("float32", "bfloat16")
 
@@ -29,6 +30,8 @@ class ServingBenchmarkConfig(CommandConfig):
         rounds: Turns of each.
         max_batch_size: Texts of a call of the model, of both servers.
         batch_timeout_ms: Milliseconds that a text waits for others to share its call.
+        num_batch_threads: Calls that run at a time, of both servers, each on a share
+            of the cores; by default one a core.
         num_texts: Texts of the file that are asked, from all over it.
         soak_minutes: How long the server of this zoo gets 0.8 times the requests a
             second that it answered, as random arrivals; its memory is noted meanwhile.
@@ -49,6 +52,7 @@ class ServingBenchmarkConfig(CommandConfig):
     rounds: int = 5
     max_batch_size: int = 64
     batch_timeout_ms: float = 2.0
+    num_batch_threads: int = dataclasses.field(default_factory=num_cores)
     num_texts: int = 1000
     soak_minutes: float = 0.0
     output_dir: str = "runs/benchmark-serving"
@@ -60,7 +64,7 @@ class ServingBenchmarkConfig(CommandConfig):
         super().__post_init__()
         # As many may wait in a server.
         check_integer(most=1024, clients=self.clients)
-        sizes = ("rounds", "max_batch_size", "num_texts")
+        sizes = ("rounds", "max_batch_size", "num_batch_threads", "num_texts")
         check_integer(**{name: getattr(self, name) for name in sizes})
         for name in ("seconds", "timeout"):
             value = getattr(self, name)

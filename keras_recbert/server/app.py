@@ -118,6 +118,7 @@ class _Server:
             config.max_batch_size,
             config.batch_timeout_ms / 1000,
             config.max_waiting,
+            config.num_batch_threads,
             self._metrics.call,
         )
         tasks = [

@@ -37,19 +37,20 @@ class Job:
 
 
 class Batcher:
-    """Joins what waits, first come first served, and asks for it in one thread.
+    """Joins what waits, first come first served, and asks for it in a few threads.
 
-    All of its state belongs to the event loop; the thread sees arrays alone.
+    All of its state belongs to the event loop; the threads see arrays alone.
 
     Args:
         max_batch_size: int. Texts of a call. A request of more is asked in pieces,
             where its signature joins.
         wait: float. Seconds that the first of a call waits for others.
         max_waiting: int. Texts of all models that may wait.
+        num_threads: int. Calls that run at a time.
         on_call: function of the name of a model and the number of texts of a call.
     """
 
-    def __init__(self, max_batch_size, wait, max_waiting, on_call):
+    def __init__(self, max_batch_size, wait, max_waiting, num_threads, on_call):
         self.waiting = 0
         self._max_batch_size = max_batch_size
         self._wait = wait
@@ -57,7 +58,8 @@ class Batcher:
         self._on_call = on_call
         self._jobs = collections.deque()
         self._changed = asyncio.Event()
-        self._thread = concurrent.futures.ThreadPoolExecutor(1, "model")
+        self._free = asyncio.Semaphore(num_threads)
+        self._threads = concurrent.futures.ThreadPoolExecutor(num_threads, "model")
 
     async def ask(self, model, signature, columns, rows):
         """Answers a request.
@@ -118,19 +120,27 @@ class Batcher:
 
     async def run(self):
         """Answers jobs until it is cancelled."""
+        async with asyncio.TaskGroup() as calls:
+            while True:
+                # What waits for a thread is joined by what comes meanwhile.
+                await self._free.acquire()
+                call = calls.create_task(self._answer(await self._next()))
+                call.add_done_callback(lambda _: self._free.release())
+
+    async def _next(self):
+        """Takes the jobs of the next call, once there are any."""
         while True:
             while not self._jobs:
                 self._changed.clear()
                 await self._changed.wait()
             await self._fill(self._jobs[0])
-            batch = self._take()
-            if batch:
+            if batch := self._take():
                 self._on_call(batch[0].model, sum(job.rows for job in batch))
-                await self._answer(batch)
+                return batch
 
     def close(self):
-        """Waits for the call that runs."""
-        self._thread.shutdown(wait=True)
+        """Waits for the calls that run."""
+        self._threads.shutdown(wait=True)
 
     async def _fill(self, first):
         """Returns when a call is full, or the first of it has waited."""
@@ -166,7 +176,7 @@ class Batcher:
         """
         loop = asyncio.get_running_loop()
         try:
-            answers = await loop.run_in_executor(self._thread, _call, batch)
+            answers = await loop.run_in_executor(self._threads, _call, batch)
         except Exception as error:
             if len(batch) == 1:
                 if not batch[0].answer.done():

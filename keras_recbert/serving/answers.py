@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+from keras_recbert.core.machine import num_cores
 from keras_recbert.core.names import nearest
 from keras_recbert.ops.implementation import portable_graphs
 from keras_recbert.serving.savedmodel import read_savedmodel
@@ -27,6 +28,7 @@ class Predictor:
         fields: sequence of str. Fields an example has.
         list_fields: those whose values are lists of strings, and whose tensors are
             `(batch_size, most)`.
+        num_threads: int. Calls that may run at a time.
 
     Call arguments:
         columns: list of columns, one for each field: lists of str, or of lists of str.
@@ -38,6 +40,7 @@ class Predictor:
     function: Callable
     fields: tuple
     list_fields: tuple = ()
+    num_threads: int = 1
 
     def __call__(self, columns):
         outputs = self.function(
@@ -126,7 +129,8 @@ def savedmodel_predictor(path, head=None):
     Errors are those of `read_savedmodel`.
     """
     signature = read_savedmodel(path, head or "serving_default")
-    return Predictor(signature, input_fields(signature), list_fields(signature))
+    fields, lists = input_fields(signature), list_fields(signature)
+    return Predictor(signature, fields, lists, num_cores())
 
 
 def model_predictor(model, head=None):
@@ -166,7 +170,7 @@ def model_predictor(model, head=None):
     def function(**texts):
         return traced(*(texts[name] for name in names))
 
-    return Predictor(function, names, model.preprocessor.list_fields)
+    return Predictor(function, names, model.preprocessor.list_fields, num_cores())
 
 
 def input_fields(signature):

@@ -10,6 +10,7 @@ import time
 
 from tqdm import tqdm
 
+from keras_recbert.core.answering import answering_variables
 from keras_recbert.core.beam_options import read_beam_options
 from keras_recbert.core.checks import check_integer
 from keras_recbert.core.extras import check_installed
@@ -121,7 +122,7 @@ def predict_beam(
             lambda pipeline: pipelines.build_pipeline(pipeline, job),
             num_workers,
             options,
-            beam_runs.share_of_cores(num_workers),
+            {**answering_variables(), **beam_runs.share_of_cores(num_workers)},
         )
     predicted, rejected = _counts(result, *pipelines.COUNTERS)
     seconds = time.perf_counter() - start

@@ -1,5 +1,6 @@
 """Predictions for the rows of a file of any size; resumes after a stop."""
 
+import concurrent.futures
 import contextlib
 import csv
 import dataclasses
@@ -207,12 +208,18 @@ def _answer(predictor, texts, batch_size, progress):
     lengths = [sum(map(len, example)) for example in zip(*texts, strict=True)]
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
     answers = [None] * len(order)
-    for start in range(0, len(order), batch_size):
-        batch = order[start : start + batch_size]
-        columns = [[column[row] for row in batch] for column in texts]
-        for row, (prediction, score) in zip(batch, predictor(columns), strict=True):
-            answers[row] = added_values(prediction, score, texts[0][row])
-        progress.update(len(batch))
+    batches = [
+        order[start : start + batch_size] for start in range(0, len(order), batch_size)
+    ]
+
+    def ask(batch):
+        return predictor([[column[row] for row in batch] for column in texts])
+
+    with concurrent.futures.ThreadPoolExecutor(predictor.num_threads) as threads:
+        for batch, answered in zip(batches, threads.map(ask, batches), strict=True):
+            for row, (prediction, score) in zip(batch, answered, strict=True):
+                answers[row] = added_values(prediction, score, texts[0][row])
+            progress.update(len(batch))
     return answers
 
 

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import sys
 import time
 
 import apache_beam as beam
@@ -24,9 +25,6 @@ from keras_recbert.serving.predict_file import (
 
 REJECTED = "rejected"
 COUNTERS = ("recbert", ("predicted", REJECTED))
-# Characters: rows between two of them are answered together.
-LENGTHS = [32, 64, 128, 256, 512, 1024, 2048, 4096]
-_MOST_SECONDS = 60  # that a row waits for others of its length, of an endless input
 _SECONDS_BETWEEN_COUNTS = 0.5
 # Of a text, and not of the machine, which the runner tries again.
 _OF_A_ROW = (ValueError, tf.errors.InvalidArgumentError)
@@ -67,7 +65,9 @@ def build_pipeline(pipeline, job):
     )
     answered = (
         read.rows
-        | "Predict" >> RunInference(SavedModelHandler(job))
+        | "Share" >> beam.Reshuffle()  # also the rows of one large file
+        | "Batch" >> _batches(job)
+        | "Predict" >> RunInference(SavedModelHandler(job).with_no_batching())
         | "Format" >> beam.ParDo(_Format()).with_outputs(REJECTED, main="rows")
     )
     _ = answered.rows | "Write" >> beam.io.WriteToText(
@@ -87,12 +87,25 @@ def build_pipeline(pipeline, job):
     )
 
 
+def _batches(job):
+    """Puts rows of like length together, of those that a worker has at a time.
+
+    Beam's `batch_length_fn` would gather them in a stage of its own, of which one
+    worker may get nearly all.
+    """
+    return beam.SortAndBatchElements(
+        min_batch_size=1,
+        max_batch_size=job.batch_size,
+        max_batch_weight=sys.maxsize,  # the model cuts what is too long
+        element_size_fn=_NumCharacters(job.text_columns),
+    )
+
+
 class SavedModelHandler(ModelHandler):
     """Runs a SavedModel of raw strings, loaded with TensorFlow and TF Text alone.
 
-    Beam's own handler for TensorFlow loads models by Keras 2. Rows of like length are
-    answered together. Where a batch fails for one of its rows, each is asked alone, so
-    that the others get their answers.
+    Beam's own handler for TensorFlow loads models by Keras 2. Where a batch fails for
+    one of its rows, each is asked alone, so that the others get their answers.
 
     Args:
         job: `PredictJob`.
@@ -107,13 +120,7 @@ class SavedModelHandler(ModelHandler):
     """
 
     def __init__(self, job):
-        super().__init__(
-            min_batch_size=job.batch_size,
-            max_batch_size=job.batch_size,
-            max_batch_duration_secs=_MOST_SECONDS,
-            batch_length_fn=_NumCharacters(job.text_columns),
-            batch_bucket_boundaries=LENGTHS,
-        )
+        super().__init__()
         self._job = job
         self._answered, self._told = 0, 0.0
 

@@ -15,7 +15,8 @@ class FakeWorker:
 
     turns, alive = [], []
 
-    def __init__(self, label, script, python, own, timeout):
+    def __init__(self, label, script, python, own, timeout, variables):
+        assert variables is None  # the candidates train
         self.label = label
 
     def __enter__(self):

@@ -41,7 +41,7 @@ def place(tmp_path_factory):
 class InProcess:
     """A worker's job done here: TensorFlow is not loaded for each system anew."""
 
-    def __init__(self, label, script, python, own, timeout, threads):
+    def __init__(self, label, script, python, own, timeout, threads, variables):
         folder = str(worker_process.WORKERS)
         if folder not in sys.path:
             sys.path.insert(0, folder)

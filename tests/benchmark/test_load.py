@@ -252,7 +252,7 @@ def test_requests_to_the_peer_share_a_call_and_get_their_rows(torch_server):
         return [text.upper() for text in texts]
 
     async def ask_together(*requests):
-        batches = torch_server.Batches(answer, 4, 0.05, 6)
+        batches = torch_server.Batches(answer, 4, 0.05, 6, num_threads=1)
         task = asyncio.create_task(batches.run())
         asked = (batches.ask(texts) for texts in requests)
         try:
@@ -276,7 +276,7 @@ def test_the_peer_answers_in_the_form_of_our_server(torch_server):
         row = {"label": "good", "scores": [0.25, 0.75], "label_names": ["bad", "good"]}
         return [torch_server.Prediction.model_construct(**row) for _ in texts]
 
-    app = torch_server.make_app(answer, 4, 0.001, 8)
+    app = torch_server.make_app(answer, 4, 0.001, 8, 2)
     with serving(app) as url:
         rows = ask_all("peer", f"{url}/predict", ["a", "b"], 2)
         connection = http.client.HTTPConnection(url.removeprefix("http://"))

@@ -74,6 +74,7 @@ FACTS = {
     "rounds": 3,
     "max_batch_size": 64,
     "batch_timeout_ms": 2.0,
+    "num_batch_threads": 2,
     "cores": 2,
     "device": ["processor: one, 2 cores"],
     "agreement": [],

@@ -31,9 +31,15 @@ class Doubling:
 
 
 @contextlib.asynccontextmanager
-async def batcher(max_batch_size=8, wait=0.05, max_waiting=100):
+async def batcher(max_batch_size=8, wait=0.05, max_waiting=100, num_threads=1):
     calls = []
-    made = Batcher(max_batch_size, wait, max_waiting, lambda *call: calls.append(call))
+    made = Batcher(
+        max_batch_size,
+        wait,
+        max_waiting,
+        num_threads,
+        lambda *call: calls.append(call),
+    )
     made.calls = calls
     task = asyncio.create_task(made.run())
     try:
@@ -154,5 +160,26 @@ def test_too_many_waiting_are_refused_and_late_ones_leave_the_queue():
             check(await first, 1)
             check(await fits, 2, 3, 4, 5)
             assert signature.calls == [(1, 1), (4, 1)]
+
+    asyncio.run(main())
+
+
+def test_as_many_calls_run_at_a_time_as_there_are_threads():
+    async def main():
+        signature = Doubling()
+        signature.free.clear()
+        async with batcher(max_batch_size=2, wait=0, num_threads=3) as made:
+            parts = [(n, n + 1) for n in range(20, 30, 2)]
+            asked = [asyncio.create_task(ask(made, signature, *p)) for p in parts]
+            while len(made.calls) < 3:
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(0.05)
+            assert made.calls == [("toy", 2)] * 3
+            assert made.waiting == 4
+            signature.free.set()
+            for part, answer in zip(parts, await asyncio.gather(*asked), strict=True):
+                check(answer, *part)
+            assert len(signature.threads) > 1
+            assert len(made.calls) == 5
 
     asyncio.run(main())

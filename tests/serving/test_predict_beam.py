@@ -11,12 +11,16 @@ import subprocess
 import sys
 import time
 
+import apache_beam as beam
 import pytest
 import tensorflow as tf
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.testing.util import assert_that
 from toy_texts import reviews
 
 from keras_recbert.cli import main
 from keras_recbert.serving import predict_beam as module
+from keras_recbert.serving import predict_pipeline
 from keras_recbert.serving.answers import Predictor, savedmodel_predictor
 from keras_recbert.serving.predict_beam import needs_beam, predict_beam
 from keras_recbert.serving.predict_file import added_values
@@ -127,11 +131,17 @@ def test_one_text_that_fails_takes_no_other_along():
 
 def test_rows_of_like_length_are_answered_together():
     job = PredictJob("m", None, "in", "out", ".jsonl", ("question", "context"), 7)
-    batching = SavedModelHandler(job).batch_elements_kwargs()
-    row = {"question": "who?", "context": "\u00e9" * 40}
-    assert batching["length_fn"](("f", row)) == 44
-    assert batching["min_batch_size"] == batching["max_batch_size"] == 7
-    assert batching["bucket_boundaries"] == sorted(batching["bucket_boundaries"])
+    sizes = [3, 90, 17, 5000, 4, 4, 60, 61, 2, 80, 16, 1, 33, 0]
+    rows = [("f", {"question": "who?", "context": "\u00e9" * size}) for size in sizes]
+
+    def check(batches):
+        found = [[len(row["context"]) for _, row in batch] for batch in batches]
+        assert sorted(found) == [sorted(sizes)[:7], sorted(sizes)[7:]]
+
+    with beam.Pipeline(runner=FnApiRunner()) as pipeline:
+        assert_that(
+            pipeline | beam.Create(rows) | predict_pipeline._batches(job), check
+        )
 
 
 def test_when_beam_is_needed():

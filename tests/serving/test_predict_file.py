@@ -21,9 +21,17 @@ AWKWARD = '\ufeffid,text\r\n01,"a ""fine"" film,\nin two lines"\r\n2,\r\n3,"a\rb
 class Lengths:
     """A predictor that calls texts long or short; no TensorFlow."""
 
-    def __init__(self, num_texts=1, is_regressor=False, stop_after=None, seconds=0.0):
+    def __init__(
+        self,
+        num_texts=1,
+        is_regressor=False,
+        stop_after=None,
+        seconds=0.0,
+        num_threads=1,
+    ):
         self.fields = ("text", "text_pair")[:num_texts]
         self.list_fields = ()
+        self.num_threads = num_threads
         self.is_regressor = is_regressor
         self.stop_after = stop_after
         self.seconds = seconds
@@ -95,6 +103,15 @@ def test_each_row_comes_out_with_its_answer(predict, capsys):
     first, last = err.splitlines()  # no bar, as this is no terminal
     assert first == "Predicting in.csv: 3 rows, texts in text."
     assert last.startswith("Wrote out.csv: 3 rows; 0 s, ")
+
+
+def test_calls_at_a_time_write_the_bytes_of_one_after_the_other(predict):
+    alone, several = Lengths(), Lengths(seconds=0.001, num_threads=3)
+    predict(many_rows(), predictor=alone)
+    before = pathlib.Path("out.csv").read_bytes()
+    predict(many_rows(), predictor=several, overwrite=True)
+    assert pathlib.Path("out.csv").read_bytes() == before
+    assert sorted(several.batches) == sorted(alone.batches)
 
 
 def test_a_terminal_gets_a_progress_bar(predict, monkeypatch):

@@ -1,6 +1,6 @@
 """A text classifier on torch behind FastAPI: what `recbert serve` is compared with.
 
-Requests share a call of the model, which one thread runs, as they do in `recbert
+Requests share a call of the model, of which some run at a time, as they do in `recbert
 serve`: up to so many texts, and the first of a call waits so long for others. Knows
 nothing of this package.
 """
@@ -37,13 +37,14 @@ class Batches:
     """Joins the texts of requests that arrive together.
 
     Args:
-        answer: function of a list of texts to a list of rows; runs in one thread.
+        answer: function of a list of texts to a list of rows.
         max_batch_size: int. Texts of a call.
         wait: float. Seconds that the first request of a call waits for others.
         max_waiting: int. Texts that may wait.
+        num_threads: int. Calls at a time.
     """
 
-    def __init__(self, answer, max_batch_size, wait, max_waiting):
+    def __init__(self, answer, max_batch_size, wait, max_waiting, num_threads):
         self.waiting = 0
         self._answer = answer
         self._max_batch_size = max_batch_size
@@ -51,7 +52,8 @@ class Batches:
         self._max_waiting = max_waiting
         self._requests = collections.deque()
         self._arrived = asyncio.Event()
-        self._thread = concurrent.futures.ThreadPoolExecutor(1, "model")
+        self._free = asyncio.Semaphore(num_threads)
+        self._threads = concurrent.futures.ThreadPoolExecutor(num_threads, "model")
 
     async def ask(self, texts):
         """The rows of a request; HTTP errors if it has too many texts, or all do."""
@@ -68,28 +70,33 @@ class Batches:
 
     async def run(self):
         """Answers until it is cancelled."""
+        async with asyncio.TaskGroup() as calls:
+            while True:
+                await self._free.acquire()
+                while not self._requests:
+                    await self._next()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout_at(self._requests[0][1] + self._wait):
+                        while self.waiting < self._max_batch_size:
+                            await self._next()
+                call = calls.create_task(self._call(self._take()))
+                call.add_done_callback(lambda _: self._free.release())
+
+    async def _call(self, batch):
         loop = asyncio.get_running_loop()
-        while True:
-            while not self._requests:
-                await self._next()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(self._requests[0][1] + self._wait):
-                    while self.waiting < self._max_batch_size:
-                        await self._next()
-            batch = self._take()
-            texts = [text for own, _, _ in batch for text in own]
-            try:
-                rows = await loop.run_in_executor(self._thread, self._answer, texts)
-            except Exception as error:
-                for _, _, future in batch:
-                    if not future.done():
-                        future.set_exception(error)
-                continue
-            rows = iter(rows)
-            for own, _, future in batch:
-                part = [next(rows) for _ in own]
-                if not future.done():  # the client may be gone
-                    future.set_result(part)
+        texts = [text for own, _, _ in batch for text in own]
+        try:
+            rows = await loop.run_in_executor(self._threads, self._answer, texts)
+        except Exception as error:
+            for _, _, future in batch:
+                if not future.done():
+                    future.set_exception(error)
+            return
+        rows = iter(rows)
+        for own, _, future in batch:
+            part = [next(rows) for _ in own]
+            if not future.done():  # the client may be gone
+                future.set_result(part)
 
     async def _next(self):
         self._arrived.clear()
@@ -106,16 +113,16 @@ class Batches:
         return batch
 
 
-def make_app(answer, max_batch_size, wait, max_waiting):
+def make_app(*batching):
     """The application: `POST /predict` with `{"instances": ["a text"]}`.
 
     Args:
-        answer, max_batch_size, wait, max_waiting: as for `Batches`.
+        *batching: as for `Batches`.
     """
 
     @contextlib.asynccontextmanager
     async def lifespan(app):
-        app.state.batches = Batches(answer, max_batch_size, wait, max_waiting)
+        app.state.batches = Batches(*batching)
         task = asyncio.create_task(app.state.batches.run())
         yield
         task.cancel()
@@ -166,6 +173,7 @@ def main():
     parser.add_argument("--precision", choices=("float32", "bfloat16"), required=True)
     parser.add_argument("--max-batch-size", type=int, required=True)
     parser.add_argument("--batch-timeout-ms", type=float, required=True)
+    parser.add_argument("--num-batch-threads", type=int, required=True)
     parser.add_argument("--max-waiting", type=int, required=True)
     options = parser.parse_args()
     app = make_app(
@@ -173,6 +181,7 @@ def main():
         options.max_batch_size,
         options.batch_timeout_ms / 1000,
         options.max_waiting,
+        options.num_batch_threads,
     )
     # With the protocol named, asyncio sends at once (TCP_NODELAY).
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
