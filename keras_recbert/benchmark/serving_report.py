@@ -125,9 +125,10 @@ def page_of(facts):
         f"# {escape(pathlib.Path(facts['model']).name)}: served over HTTP\n\n"
         f"Figures are medians of {facts['rounds']} rounds (least–most), all systems in "
         f"turn on one machine. Both servers join the texts of requests: up to "
-        f"{facts['max_batch_size']} a call, the first waits "
-        f"{facts['batch_timeout_ms']:g} ms for others, and {facts['num_batch_threads']} "
-        f"calls of the model may run at a time, on {facts['cores']} cores.\n\n"
+        f"{facts['max_batch_size']} a call, and the first waits "
+        f"{facts['batch_timeout_ms']:g} ms for others. At most "
+        f"{facts['num_batch_threads']} calls of the model run at a time, on "
+        f"{facts['cores']} cores.\n\n"
         + "".join(f"- {line}\n" for line in (*facts["device"], *_versions(rows))),
         f"{facts['clients']} clients with a connection each, one text a request, "
         f"{facts['seconds']:g} s a turn. Cores: processor time taken in a second, of "

@@ -1,6 +1,7 @@
 """How TensorFlow runs in a process that answers, and never trains."""
 
 import os
+import sys
 
 KEEPS_PACKED_WEIGHTS = "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"
 THREADS_OF_AN_OP = "TF_NUM_INTRAOP_THREADS"
@@ -29,9 +30,25 @@ def answering_variables(threads_of_an_op=None):
 def only_answer(threads_of_an_op=None):
     """Sets this process up to answer, and never to train.
 
-    TensorFlow reads the variables once, so this comes before its first op.
+    TensorFlow reads the variables once. A process in which it is loaded already may
+    train, and stays as it is.
 
     Args:
         threads_of_an_op: as for `answering_variables`.
     """
-    os.environ.update(answering_variables(threads_of_an_op))
+    if "tensorflow" not in sys.modules:
+        os.environ.update(answering_variables(threads_of_an_op))
+
+
+def check_may_train():
+    """Raises `ValueError` in a process that only answers.
+
+    There a product would go on with the weights that it packed first.
+    """
+    value = os.environ.get(KEEPS_PACKED_WEIGHTS, "")
+    if value.lower() in ("1", "true"):
+        raise ValueError(
+            f"The environment variable {KEEPS_PACKED_WEIGHTS} is {value}: oneDNN keeps "
+            "the weights that it saw first, and training would change nothing that it "
+            f"computes. Unset it and start again: unset {KEEPS_PACKED_WEIGHTS}."
+        )

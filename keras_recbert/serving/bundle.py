@@ -9,6 +9,7 @@ import string
 import numpy as np
 import tensorflow as tf
 
+from keras_recbert.core.answering import KEEPS_PACKED_WEIGHTS
 from keras_recbert.core.checks import check_positive
 from keras_recbert.core.extras import check_installed
 from keras_recbert.core.folders import new_file
@@ -34,8 +35,11 @@ services:
     image: $image
     ports: ["8500:8500", "8501:8501"]
     volumes: [".:/models/$name:ro"]
+    environment:
+      $keeps_packed_weights: "1"
     command:
       - --model_config_file=/models/$name/models.config
+      - --tensorflow_intra_op_parallelism=1
       - --enable_batching
       - --batching_parameters_file=/models/$name/batching.config
 """)
@@ -52,7 +56,9 @@ curl -d '$request' http://127.0.0.1:8501/v1/models/$name:predict
 ```
 
 `batching.config` has batches of up to $largest, $threads at a time, one for each core
-of the machine that wrote it. The ops of the tokenizer are TF Text's: `recbert check`.
+of the machine that wrote it; so `compose.yaml` gives an op one thread, and lets oneDNN
+keep the weights as it packs them for the processor. The ops of the tokenizer are TF
+Text's: `recbert check`.
 """)
 
 
@@ -121,7 +127,9 @@ def write_bundle(
             allowed="".join(f"allowed_batch_sizes: {size}\n" for size in sizes),
         ),
         "models.config": _models_config(name),
-        "compose.yaml": _COMPOSE.substitute(name=name, image=IMAGE),
+        "compose.yaml": _COMPOSE.substitute(
+            name=name, image=IMAGE, keeps_packed_weights=KEEPS_PACKED_WEIGHTS
+        ),
         "README.md": _README.substitute(
             name=name,
             inputs="`, `".join(specs),

@@ -6,6 +6,7 @@ import functools
 import keras
 import tensorflow as tf
 
+from keras_recbert.core.answering import check_may_train
 from keras_recbert.ops.implementation import compiling
 from keras_recbert.tasks.compiling import compiling_where_it_pays
 from keras_recbert.tasks.fine_tuning_defaults import fine_tuning_defaults
@@ -148,8 +149,10 @@ class FineTunedModel(keras.Model):
             ValueError: if texts come without a vocabulary, are no strings, or do
                 not match the labels in number; if the model was compiled with an
                 optimizer that knows nothing of its `layerwise_decay`, or of
-                `learning_rate`.
+                `learning_rate`; or if this process only answers, see
+                `core.answering.check_may_train`.
         """
+        check_may_train()
         self._check_optimizer(learning_rate)
         is_array = not isinstance(x, tf.data.Dataset) and not is_stream(x)
         if validation_split and is_array and not is_packed(x):

@@ -27,6 +27,7 @@ from collections.abc import Callable
 import keras
 import tensorflow as tf
 
+from keras_recbert.core.answering import check_may_train
 from keras_recbert.core.folders import (
     check_place,
     locked_folder,
@@ -82,8 +83,10 @@ def open_run(config, kind, keep_checkpoints=2):
         RuntimeError: if another process works in it, a device is missing, or, of
             several workers, one is lost.
         ValueError: if it holds a stopped run with other options, unless
-            `config.overwrite` is set, or one whose checkpoints cannot be read.
+            `config.overwrite` is set, or one whose checkpoints cannot be read; or if
+            this process only answers, see `check_may_train`.
     """
+    check_may_train()
     folder = pathlib.Path(config.run_dir())
     check_place(folder)
     strategy = make_strategy(config.strategy)

@@ -4,6 +4,7 @@ import concurrent.futures
 import re
 import socket
 import threading
+import time
 
 import httpx
 import pytest
@@ -155,6 +156,7 @@ def test_limits_of_time_and_queue_and_a_token(
         [str(film_model)],
         port=0,
         token_file=str(tmp_path / "token"),
+        num_batch_threads=1,
         max_waiting=4,
         max_texts=4,
         timeout_s=1.0,
@@ -179,8 +181,9 @@ def test_limits_of_time_and_queue_and_a_token(
             first = pool.submit(client.post, PREDICT, json=body)
             assert asked.wait(10)
             second = pool.submit(client.post, PREDICT, json=body)
+            until = time.monotonic() + 10
             while metric(client, "recbert_waiting_texts") < 3:
-                pass
+                assert time.monotonic() < until
             full = client.post(PREDICT, json=body)
             assert "3 texts wait, 4 may" in error(full, 429)
             assert full.headers["Retry-After"] == "1"

@@ -59,10 +59,12 @@ def test_a_version_is_what_the_server_loads(bundle, model):
     )
     (one,) = config.model_config_list.config
     service = yaml.safe_load((bundle / "compose.yaml").read_text())["services"]["films"]
+    assert service["environment"] == {"TF_ONEDNN_ASSUME_FROZEN_WEIGHTS": "1"}
     assert one.name == "films"
     assert service["volumes"] == [f".:{one.base_path}:ro"]
-    flags = [flag.partition("=")[2] for flag in service["command"]]
-    for flag in filter(None, flags):
+    flags = dict(flag.split("=") for flag in service["command"] if "=" in flag)
+    assert flags.pop("--tensorflow_intra_op_parallelism") == "1"
+    for flag in flags.values():
         assert (bundle / pathlib.Path(flag).name).is_file()
     # The request of the README is one that the model answers.
     request = re.search(r"curl -d '(.*)' ", (bundle / "README.md").read_text())[1]

@@ -1,6 +1,7 @@
 """oneDNN may keep packed weights in a process that only answers: equal answers."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -8,13 +9,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from harness import randomize, set_seed, shrunk_sizes
-from savedmodels import SLOW
-from toy_texts import VOCABULARY, reviews
+from toy_texts import VOCABULARY, reviews, tiny_model
 
 import keras_recbert
 from keras_recbert.builder.encoder import encoder_class
-from keras_recbert.core.answering import answering_variables
+from keras_recbert.config import FineTuningConfig
+from keras_recbert.core.answering import answering_variables, only_answer
 from keras_recbert.serving.savedmodel import read_savedmodel, write_savedmodel
+from keras_recbert.train.run import open_run
 
 TEXTS = [*reviews(9)[0], "", "no", "very " * 30]
 # Of other sizes, and the first ones again.
@@ -27,6 +29,15 @@ loaded = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
 batches = json.load(sys.stdin)
 scores = [loaded(text=tf.constant(texts))["scores"].numpy() for texts in batches]
 print(json.dumps([own.tolist() for own in scores]))
+"""
+
+# One thread an op, whatever the cores: 99 calls at a time.
+COMMAND = """
+import os, sys
+from keras_recbert.cli import main
+main([*sys.argv[1:], *(["--num-batch-threads", "99"] if "serve" in sys.argv else [])])
+names = "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "TF_NUM_INTRAOP_THREADS"
+print(*(os.environ[name] for name in names))
 """
 
 
@@ -45,14 +56,15 @@ def write(name, folder, precision):
     write_savedmodel(model, folder)
 
 
+@pytest.mark.slow  # processes that load TensorFlow
 @pytest.mark.parametrize(
     ("name", "precision"),
     [
         ("swish_tiny", "float32"),
-        pytest.param("bert_tiny", "bfloat16", marks=SLOW),
-        pytest.param("trans_blstm_tiny", "float32", marks=SLOW),
-        pytest.param("bilstm_student", "float32", marks=SLOW),
-        pytest.param("bi_attentive_student", "bfloat16", marks=SLOW),
+        ("bert_tiny", "bfloat16"),
+        ("trans_blstm_tiny", "float32"),
+        ("bilstm_student", "float32"),
+        ("bi_attentive_student", "bfloat16"),
     ],
 )
 def test_answers_are_those_of_weights_packed_at_each_call(
@@ -88,3 +100,34 @@ def test_what_the_user_set_stays(monkeypatch):
     assert "TF_NUM_INTRAOP_THREADS" not in answering_variables(threads_of_an_op=1)
     monkeypatch.setenv("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "0")
     assert answering_variables(threads_of_an_op=2) == {}
+
+
+def test_a_process_that_may_train_stays_as_it_is(monkeypatch):
+    monkeypatch.delenv("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", raising=False)
+    only_answer()  # TensorFlow is loaded here
+    assert "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS" not in os.environ
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words", [("predict", "nowhere", "a text"), ("serve", "nowhere")]
+)
+def test_commands_that_answer_keep_packed_weights(monkeypatch, words):
+    for name in ("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "TF_NUM_INTRAOP_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    told = subprocess.run(
+        [sys.executable, "-c", COMMAND, *words], capture_output=True, text=True
+    )
+    assert "nowhere" in told.stderr
+    assert told.stdout == "1 1\n"
+
+
+def test_training_is_refused_where_weights_are_kept(monkeypatch, tmp_path):
+    monkeypatch.setenv("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "1")
+    model = tiny_model("bert_tiny", task="classifier", label_names=["bad", "good"])
+    with pytest.raises(ValueError, match="unset TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"):
+        model.fit(*reviews(4))
+    run = open_run(FineTuningConfig(output_dir=str(tmp_path / "run")), None)
+    with pytest.raises(ValueError, match="unset TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"):
+        run.__enter__()
+    assert not list(tmp_path.iterdir())
