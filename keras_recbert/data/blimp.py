@@ -73,6 +73,6 @@ def _rows(path):
                             yield place, read_object(place, text)
     except tarfile.TarError as error:
         raise ValueError(
-            f"{path} is no tar archive that can be read: {error}. Make it of BLiMP's "
+            f"{path} is no tar archive that can be read. Make it of BLiMP's "
             "folder of JSON lines: tar czf blimp.tar.gz blimp/data."
         ) from error
