@@ -9,6 +9,7 @@ import keras_recbert
 from keras_recbert.config import PredictConfig
 from keras_recbert.convert.hub_folder import local_folder
 from keras_recbert.core.answering import only_answer
+from keras_recbert.core.beam_options import needs_beam
 
 
 def predict(config: Annotated[PredictConfig, arg(name="")]):
@@ -17,7 +18,6 @@ def predict(config: Annotated[PredictConfig, arg(name="")]):
     Of a SavedModel it needs TensorFlow and TF Text only. `--recipe FILE` takes the
     options from a YAML file; options beside it replace the file's.
     """
-    only_answer(threads_of_an_op=1)
     if config.input is None and config.output is None:
         if config.text_column:
             raise ValueError("--text-column is for a file. Add --input FILE.")
@@ -26,6 +26,7 @@ def predict(config: Annotated[PredictConfig, arg(name="")]):
                 "There is nothing to ask: give one text or more, or a file: --input "
                 "FILE --output FILE."
             )
+        only_answer()
         from keras_recbert.serving.answers import print_answers
 
         print_answers(config.model, config.texts, config.pairs, config.head)
@@ -38,9 +39,10 @@ def predict(config: Annotated[PredictConfig, arg(name="")]):
     if config.input is None or config.output is None:
         missing = "--input" if config.input is None else "--output"
         raise ValueError(f"A file needs --input and --output. Add {missing} FILE.")
-    from keras_recbert.serving.predict_beam import needs_beam, predict_beam
-
     if needs_beam(config.input, config.num_workers, config.beam_options):
+        only_answer()  # a call at a time in each process, on its share of the cores
+        from keras_recbert.serving.predict_beam import predict_beam
+
         predict_beam(
             config.model,
             config.input,
@@ -53,6 +55,7 @@ def predict(config: Annotated[PredictConfig, arg(name="")]):
             config.overwrite,
         )
         return
+    only_answer(threads_of_an_op=1)  # a call a core
     from keras_recbert.serving.predict_file import predict_file
 
     model = local_folder(config.model)

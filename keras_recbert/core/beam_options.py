@@ -3,6 +3,12 @@
 import shlex
 
 
+def needs_beam(pattern, num_workers, beam_options):
+    """Whether an input is many files, or other processes or machines are to read it."""
+    many = any(character in pattern for character in "*?[") or "://" in pattern
+    return many or num_workers > 1 or bool(beam_options)
+
+
 def read_beam_options(options, num_workers, name="num_workers"):
     """Options of Apache Beam as a list.
 

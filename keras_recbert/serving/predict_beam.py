@@ -23,12 +23,6 @@ from keras_recbert.serving.text_columns import choose_text_columns
 _SECONDS_BETWEEN_LOOKS = 0.5
 
 
-def needs_beam(pattern, num_workers, beam_options):
-    """Whether an input is many files, or other processes or machines are to read it."""
-    many = any(character in pattern for character in "*?[") or "://" in pattern
-    return many or num_workers > 1 or bool(beam_options)
-
-
 def predict_beam(
     model,
     pattern,

@@ -37,7 +37,7 @@ import os, sys
 from keras_recbert.cli import main
 main([*sys.argv[1:], *(["--num-batch-threads", "99"] if "serve" in sys.argv else [])])
 names = "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "TF_NUM_INTRAOP_THREADS"
-print(*(os.environ[name] for name in names))
+print(*(os.environ.get(name) for name in names))
 """
 
 
@@ -110,16 +110,24 @@ def test_a_process_that_may_train_stays_as_it_is(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "words", [("predict", "nowhere", "a text"), ("serve", "nowhere")]
+    ("words", "threads"),
+    [
+        ("serve nowhere", "1"),
+        ("predict m --input nowhere.csv --output a.csv", "1"),
+        # One call at a time, which has all cores, or those of its process.
+        ("predict nowhere text", None),
+        ("predict m --input nowhere*.jsonl --output a.jsonl", None),
+        ("predict m --input nowhere.jsonl --output a.jsonl --num-workers 2", None),
+    ],
 )
-def test_commands_that_answer_keep_packed_weights(monkeypatch, words):
+def test_commands_that_answer_keep_packed_weights(monkeypatch, words, threads):
     for name in ("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "TF_NUM_INTRAOP_THREADS"):
         monkeypatch.delenv(name, raising=False)
     told = subprocess.run(
-        [sys.executable, "-c", COMMAND, *words], capture_output=True, text=True
+        [sys.executable, "-c", COMMAND, *words.split()], capture_output=True, text=True
     )
     assert "nowhere" in told.stderr
-    assert told.stdout == "1 1\n"
+    assert told.stdout == f"1 {threads}\n"
 
 
 def test_training_is_refused_where_weights_are_kept(monkeypatch, tmp_path):

@@ -19,10 +19,11 @@ from apache_beam.testing.util import assert_that
 from toy_texts import reviews
 
 from keras_recbert.cli import main
+from keras_recbert.core.beam_options import needs_beam
 from keras_recbert.serving import predict_beam as module
 from keras_recbert.serving import predict_pipeline
 from keras_recbert.serving.answers import Predictor, savedmodel_predictor
-from keras_recbert.serving.predict_beam import needs_beam, predict_beam
+from keras_recbert.serving.predict_beam import predict_beam
 from keras_recbert.serving.predict_file import added_values
 from keras_recbert.serving.predict_pipeline import PredictJob, SavedModelHandler
 
