@@ -35,7 +35,7 @@ def real_glue():
 
 
 def test_task_table_is_consistent():
-    assert list_tasks()[:9] == GLUE
+    assert set(GLUE) <= set(list_tasks())
     for name in GLUE:
         task = get_task(name)
         assert task.name == name
