@@ -93,6 +93,8 @@ class TaskSpec:
         labels_of_train: bool. The labels are words, and the classes are those of the
             training examples, sorted; see `task_labels.name_labels`.
         source: str. Who published it, and where.
+        licence: str, such as `"CC BY-SA 4.0"`. Its publisher's terms; empty where none
+            are stated.
 
     Raises:
         ValueError: for what contradicts itself, naming the argument.
@@ -122,6 +124,7 @@ class TaskSpec:
     scales_labels: bool = False
     labels_of_train: bool = False
     source: str = ""
+    licence: str = ""
 
     def __post_init__(self):
         if not isinstance(self.name, str) or not self.name:

@@ -2,7 +2,7 @@
 
 from keras_recbert.data.task_spec import get_task
 
-TASK_COLUMNS = ("task", "version", "fields", "head", "metrics", "source")
+TASK_COLUMNS = ("task", "version", "fields", "head", "metrics", "source", "licence")
 
 
 def task_row(name):
@@ -19,6 +19,7 @@ def task_row(name):
         task.head,
         ", ".join(metrics),
         task.source,
+        task.licence or "not stated",
     )
 
 

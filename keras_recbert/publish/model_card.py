@@ -33,7 +33,7 @@ OF_A_KIND = {
 HEADS = {"TextClassifier": "classifier", "TextRegressor": "regressor"}
 
 
-def model_card(card, config, results, name):
+def model_card(card, config, results, name, data_licence=None):
     """A model card, in Markdown with a front matter of YAML.
 
     Args:
@@ -41,6 +41,8 @@ def model_card(card, config, results, name):
         config: dict. Its `config.json`.
         results: dict. `results.json` of the run that wrote it; None if there is none.
         name: str. What users load it by, such as `"hf://user/name"`.
+        data_licence: optional str. Terms of the data; by default those that the tasks
+            state.
 
     Returns:
         str.
@@ -55,7 +57,7 @@ def model_card(card, config, results, name):
         f"parameters; its encoder is `{card['name']}`.",
         _table(_what_it_is(card, config, start)),
         "## How it was trained",
-        *_training(facts, results),
+        *_training(facts, results, data_licence),
         "## Scores",
         *_scores(facts),
         "## How to use it",
@@ -149,15 +151,15 @@ def _what_it_is(card, config, start):
     yield "written", f"{card['date']} with {_versions(card['versions'])}"
 
 
-def _training(facts, results):
+def _training(facts, results, data_licence):
     """How a preset was trained: paragraphs."""
     if not facts.get("scores") and results is None:
         return [f"{UNKNOWN.capitalize()}: no results of a run are recorded with it."]
     config = facts.get("config", {})
     rows = [
         ("kind of run", facts.get("kind")),
-        ("learned from", _data_sets(facts)),
-        ("licence of the data", UNKNOWN),
+        ("learned from", _data_sources(facts) or None),
+        ("licence of the data", data_licence or _data_licences(facts)),
         ("training examples", facts.get("train_examples")),
         ("optimizer steps", facts.get("steps")),
         ("seconds", round(facts["seconds"]) if "seconds" in facts else None),
@@ -183,21 +185,37 @@ def _training(facts, results):
 
 
 def _data_sets(facts):
-    """The names of the data sets of a run, and who published them."""
+    """What a run learned from: names of data sets or of a corpus."""
     config = facts.get("config", {})
     tasks = config.get("task") if isinstance(config.get("task"), list) else None
     tasks = tasks or [facts.get("task") or without_folders(config.get("corpus"))]
-    if tasks == [None]:
-        return None
-    is_named = config.get("train") is None
-    sources = {
-        task: get_task(task).source
-        for task in tasks
-        if is_named and task in list_tasks()
-    }
+    return [task for task in tasks if task is not None]
+
+
+def _task_specs(facts):
+    """Dict of the data sets of a run to their specs, as far as they are registered."""
+    if facts.get("config", {}).get("train") is not None:
+        return {}
+    return {task: get_task(task) for task in _data_sets(facts) if task in list_tasks()}
+
+
+def _data_sources(facts):
+    """The names of the data sets of a run, and who published them."""
+    specs, names = _task_specs(facts), _data_sets(facts)
     return "; ".join(
-        f"{task} ({sources[task]})" if sources.get(task) else task for task in tasks
+        f"{name} ({specs[name].source})" if name in specs else name for name in names
     )
+
+
+def _data_licences(facts):
+    """The terms of the data sets of a run, as far as they are stated."""
+    specs, names = _task_specs(facts), _data_sets(facts)
+    if not any(spec.licence for spec in specs.values()):
+        return None
+    terms = [(n, specs[n].licence if n in specs else "") for n in names]
+    if len(terms) == 1:
+        return terms[0][1]
+    return "; ".join(f"{name}: {licence or UNKNOWN}" for name, licence in terms)
 
 
 def _scores(facts):

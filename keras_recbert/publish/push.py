@@ -25,7 +25,9 @@ PUSHED = (*FILES, MODEL_CARD)
 PRESET, RESULTS = "preset", "results.json"
 
 
-def push(source, target, private=False, licence=None, overwrite=False):
+def push(
+    source, target, private=False, licence=None, data_licence=None, overwrite=False
+):
     """Puts a preset and its model card on a hub, or into a folder.
 
     Everything is checked before anything is sent. On Hugging Face it is one commit; a
@@ -40,6 +42,8 @@ def push(source, target, private=False, licence=None, overwrite=False):
         private: bool. On Hugging Face: nobody else sees the model.
         licence: str, such as `"apache-2.0"`. Under what terms the weights may be used;
             by default what the preset says.
+        data_licence: str. The terms of the data that it learned from; by default those
+            that the publishers of its tasks state.
         overwrite: bool. Of a folder: replaces one that a push wrote.
 
     Returns:
@@ -52,6 +56,9 @@ def push(source, target, private=False, licence=None, overwrite=False):
         FileExistsError: if the folder may not be written.
         PermissionError, ConnectionError, ImportError: if the hub does not take it.
     """
+    for argument, value in (("licence", licence), ("data_licence", data_licence)):
+        if value is not None and not value.strip():
+            raise ValueError(f"`{argument}` is empty. Name one, such as apache-2.0.")
     name = _check_target(target, private, overwrite)
     preset, results = _find_preset(source)
     card = _public_card(read_card(preset), preset, licence)
@@ -59,7 +66,7 @@ def push(source, target, private=False, licence=None, overwrite=False):
     if results is not None:
         _check_results(results, card, preset)
     shown = pathlib.Path(target).absolute().name if name is None else str(name)
-    readme = model_card(card, config, results, shown)
+    readme = model_card(card, config, results, shown, data_licence)
     if name is None:
         with write_folder(target, PUSHED, overwrite) as folder:
             _fill(folder, preset, card, readme)
@@ -158,8 +165,6 @@ def _what_to_do(source):
 
 def _public_card(card, preset, licence):
     """The card of a preset as others may see it, with a licence if one is given."""
-    if licence is not None and not licence.strip():
-        raise ValueError("`licence` is empty. Name one, such as apache-2.0.")
     if licence is not None and card["license"] not in (None, licence):
         raise ValueError(
             f"The card of {preset} says that the licence is {card['license']!r}. "

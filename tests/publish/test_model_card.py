@@ -78,6 +78,25 @@ def test_several_heads_have_their_own_scores():
     assert "| started from | hf://jane/base@0123456 |" in text
 
 
+@pytest.mark.parametrize(
+    ("config_of_run", "licence"),
+    [
+        ({"task": ["sst2", "stsb"]}, "sst2: not stated; stsb: scores CC BY-SA 4.0, "),
+        ({"task": "squad2"}, "CC BY-SA 4.0 |"),
+        ({"task": "sst2"}, "not stated |"),
+        ({"task": "squad2", "train": "mine.json"}, "not stated |"),  # the user's file
+    ],
+)
+def test_the_licence_of_the_data_is_that_of_its_publisher(config_of_run, licence):
+    tasks = config_of_run["task"]
+    task = tasks if isinstance(tasks, str) else "+".join(tasks)
+    results = {**RESULTS, "task": task, "config": config_of_run}
+    text = model_card(CARD, config(SEVERAL), results, "hf://jane/several")
+    assert f"| licence of the data | {licence}" in text
+    text = model_card(CARD, config(SEVERAL), results, "hf://jane/several", "MIT")
+    assert "| licence of the data | MIT |" in text
+
+
 def test_options_are_a_recipe_without_folders():
     text = model_card(CARD, config(SEVERAL), RESULTS, "hf://jane/several")
     options = yaml.safe_load(text.partition("```yaml\n")[2].partition("```")[0])

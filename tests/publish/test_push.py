@@ -54,7 +54,8 @@ def test_a_run_is_pushed_and_its_card_tells_what_it_records(
     small = "--no-export --vocabulary-size 90 --max-sequence-length 32 --overrides"
     small += " num_layers 1 hidden_dim 16 num_heads 2"
     assert main([*train.split(), *small.split(), "--output-dir", "run"]) == 0
-    assert main(["push", "run", MODEL, "--licence", "apache-2.0"]) == 0
+    terms = ["--licence", "apache-2.0", "--data-licence", "PASCAL's own"]
+    assert main(["push", "run", MODEL, *terms]) == 0
     commit, files = hub.files("jane/films")
     said = capsys.readouterr().out
     assert f"Pushed {MODEL}, revision {commit}. Load it: keras_recbert.load(" in said
@@ -72,7 +73,7 @@ def test_a_run_is_pushed_and_its_card_tells_what_it_records(
         f"| device | {results['device']} |",
         f"| optimizer steps | {results['steps']} |",
         f"| learned from | rte ({keras_recbert.data.get_task('rte').source}) |",
-        "| licence of the data | not stated |",
+        "| licence of the data | PASCAL's own |",
         "| started from | random weights |",
         f"seed {results['config']['seed']}, on {results['device']}",
         f"{results['num_parameters']:,} parameters",
@@ -163,6 +164,7 @@ def test_what_is_refused_is_refused_before_anything_is_sent(hub, preset, tmp_pat
             "keeps a new model priv",
         ),
         (preset, MODEL, {"licence": " "}, "`licence` is empty"),
+        (preset, MODEL, {"data_licence": ""}, "`data_licence` is empty"),
     ):
         with pytest.raises((ValueError, FileNotFoundError), match=message):
             push(source, target, **options)

@@ -14,5 +14,6 @@ register_task(
         read=read_blimp,
         group_by="text",
         source="BLiMP (Warstadt et al. 2020)",
+        licence="CC BY 4.0",
     )
 )

@@ -28,6 +28,7 @@ def _register(
     test_columns=None,
     group_by=None,
     submission=None,
+    licence="",
     **reading,
 ):
     """Registers a task of tab-separated files.
@@ -73,6 +74,7 @@ def _register(
             submission=submission,
             score_range=score_range,
             source=f"GLUE (Wang et al. 2019), {folder}",
+            licence=licence,
         )
     )
 
@@ -89,6 +91,7 @@ _register(
     test_columns=("sentence",),
     features=("sentence",),
     group_by="text",
+    licence="copyright remains with the authors of its sentences; research use",
 )
 _register(
     "sst2",
@@ -110,6 +113,7 @@ _register(
     label_names=("not_equivalent", "equivalent"),
     integer_labels=True,
     features=SENTENCES,
+    licence="Microsoft Research Shared Source, non-commercial",
 )
 _register(
     "qqp",
@@ -124,6 +128,7 @@ _register(
     # The official train.tsv has newlines inside some questions
     # (nyu-mll/GLUE-baselines issue 5).
     skip_broken_rows=True,
+    licence="Quora's terms, non-commercial",
 )
 _register(
     "stsb",
@@ -133,6 +138,7 @@ _register(
     metrics=("pearson", "spearman"),
     main_metric="spearman",
     score_range=(0.0, 5.0),
+    licence="scores CC BY-SA 4.0, texts under terms of their own",
 )
 _register(
     "mnli",
@@ -174,6 +180,7 @@ _register(
     metrics=("accuracy",),
     label_names=ENTAILMENT,
     group_by="text",
+    licence="CC BY-SA 4.0",
 )
 _register(
     "rte",
@@ -191,4 +198,5 @@ _register(
     metrics=("accuracy",),
     label_names=("not_entailment", "entailment"),
     integer_labels=True,
+    licence="CC BY 4.0",
 )

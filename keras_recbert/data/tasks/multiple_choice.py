@@ -27,6 +27,7 @@ _register(
     read_swag,
     "SWAG (Zellers et al. 2018)",
     folder="swag",
+    licence="MIT",
     files={"train": "train.csv", "validation": "val.csv", "test": "test.csv"},
 )
 _register(
@@ -34,6 +35,7 @@ _register(
     read_arc,
     "ARC, Challenge (Clark et al. 2018)",
     folder="ARC-Challenge",
+    licence="CC BY-SA 4.0",
     tfds=TfdsSource("ai2_arc/ARC-Challenge", as_file=arc_file),
     files={
         "train": "ARC-Challenge-Train.jsonl",
@@ -46,6 +48,7 @@ _register(
     read_copa,
     "COPA (Roemmele et al. 2011), as in SuperGLUE (Wang et al. 2019)",
     folder="COPA",
+    licence="BSD 2-Clause",
     tfds=TfdsSource("super_glue/copa", as_file=copa_file),
     submission=Submission({"test": "COPA.jsonl"}, JsonLinesWriter((0, 1))),
     files={"train": "train.jsonl", "validation": "val.jsonl", "test": "test.jsonl"},

@@ -25,5 +25,6 @@ for _version, _no_answer, _source in (
             max_sequence_length=384,
             tfds=TfdsSource(f"squad/v{_version}", as_file=squad_file),
             source=_source,
+            licence="CC BY-SA 4.0",
         )
     )

@@ -61,6 +61,7 @@ _register(
     group_by="passage",
     max_sequence_length=256,
     tfds=TfdsSource("super_glue/boolq", {"question": "question", "passage": "passage"}),
+    licence="CC BY-SA 3.0",
 )
 _register(
     "cb",
@@ -92,6 +93,7 @@ _register(
     group_by="passage",
     max_sequence_length=512,
     tfds=TfdsSource("super_glue/multirc", as_file=multirc_file),
+    licence="research and academic use",
 )
 _register(
     "wsc",
@@ -104,4 +106,5 @@ _register(
     metrics=("accuracy",),
     group_by=texts_without_marks,
     tfds=TfdsSource("super_glue/wsc", as_file=wsc_file),
+    licence="CC BY 4.0",
 )

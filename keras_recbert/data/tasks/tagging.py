@@ -59,6 +59,7 @@ register_task(
         read=functools.partial(read_conll, label_names=_BIO["wnut17"]),
         write=write_conll,
         source="WNUT-2017 (Derczynski et al. 2017), emerging entities",
+        licence="CC BY 4.0",
     )
 )
 register_task(
@@ -74,6 +75,7 @@ register_task(
         read=functools.partial(read_conllu, label_names=_UPOS),
         write=write_conll,
         source="Universal Dependencies English EWT (Silveira et al. 2014), UPOS",
+        licence="CC BY-SA 4.0",
         tfds=TfdsSource(
             "universal_dependencies/en_ewt", as_file=conllu_file, splits=_TFDS_SPLITS
         ),
