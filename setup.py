@@ -98,6 +98,10 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11,<3.14",
     packages=find_packages(include=["keras_recbert", "keras_recbert.*"]),
+    # An editable install then is a line of `sys.path`. The import hook that setuptools
+    # would write comes after folders named keras_recbert, such as a clone in the
+    # folder that Python runs in, which Python takes for a package without a file.
+    package_dir={"": "."},
     package_data={"keras_recbert.server.page": ["*.html", "*.css", "*.js", "*.svg"]},
     install_requires=CORE,
     extras_require={

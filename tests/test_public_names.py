@@ -1,6 +1,8 @@
 """Completion shows what there is."""
 
 import inspect
+import subprocess
+import sys
 
 import pytest
 
@@ -28,3 +30,11 @@ def test_runs_from_python_complete_and_check_their_options():
         keras_recbert.pretrain(stepz=10)
     with pytest.raises(ValueError, match="Pass corpus=DIR"):
         keras_recbert.pretrain()
+
+
+def test_a_clone_in_the_folder_of_a_script_is_not_taken_for_the_package(tmp_path):
+    (tmp_path / "keras_recbert").mkdir()  # as `git clone` makes it
+    script = tmp_path / "script.py"
+    script.write_text("import keras_recbert\nprint(keras_recbert.__version__)\n")
+    said = subprocess.check_output([sys.executable, script], cwd=tmp_path, text=True)
+    assert said.strip() == keras_recbert.__version__
