@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -236,6 +237,24 @@ def test_a_server_of_beams_portable_jobs_answers_alike(model):
             check_output(model)
         finally:
             process.send_signal(signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_prism_answers_alike(model):
+    """Beam's runner in Go, the local one that its other languages use, too."""
+    prism = shutil.which("prism")
+    if prism is None:
+        pytest.skip("no program prism, which Beam's releases have for download")
+    write_input()
+    options = f"--runner=PrismRunner --prism_location={prism}"
+    found = predict_beam(
+        model,
+        "in/*.jsonl*",
+        "scores.jsonl",
+        beam_options=f"{options} --environment_type=LOOPBACK",
+    )
+    assert found == (90, 5)
+    check_output(model)
 
 
 def _wait_for(port, process):
