@@ -6,20 +6,24 @@ import tensorflow as tf
 TOKENS = 512
 # A batch of which less is padding is one group.
 MOST_PADDING = 0.2
+# oneDNN compiles and keeps a kernel for each shape, so there are to be few lengths.
+LENGTH_STEP = 4
 
 
-def call_by_length(model, features):
+def call_by_length(model, features, max_length):
     """Outputs of a model, its rows sorted and computed a group of like length a time.
 
     A short row of a batch then costs as much as it does among others of its length;
-    outputs are the same but for rounding. To be called in a graph. Rows of a fixed
-    length, and examples with several rows each, such as choices, are one group.
+    outputs are the same but for rounding. To be called in a graph. A group is padded
+    to a multiple of `LENGTH_STEP` tokens. Rows of a fixed length, and examples with
+    several rows each, such as choices, are one group.
 
     Args:
         model: `keras.Model` of packed ids, a nest of outputs `(batch_size, ...)`, whose
             axes of unknown size but the first are of tokens.
         features: dict of int32 tensors `(batch_size, sequence_length)` or `(batch_size,
             num_choices, sequence_length)`, as a `Packer` gives them.
+        max_length: int. The most tokens of a row that the model takes.
 
     Returns:
         What `model(features)` gives.
@@ -28,7 +32,11 @@ def call_by_length(model, features):
     if ids.shape.rank != 2 or ids.shape[1] is not None:
         return model(features, training=False)
     lengths = tf.reduce_sum(features["padding_mask"], axis=1)
-    size = _rows_of_a_group(lengths, tf.shape(ids)[1])
+    width = tf.shape(ids)[1]
+    longest = _rounded_up(width, max_length)
+    more = [[0, 0], [0, longest - width]]
+    features = {name: tf.pad(x, more) for name, x in features.items()}
+    size = _rows_of_a_group(lengths, width)
     number = tf.math.maximum(1, -(-tf.shape(ids)[0] // size))  # one of no rows, too
     order = tf.argsort(lengths)
     specs = [
@@ -40,12 +48,11 @@ def call_by_length(model, features):
         rows = order[index * size : (index + 1) * size]
         length = tf.reduce_max(tf.gather(lengths, rows))
         # Packers write no empty row; `reduce_max` of no row is the least integer.
-        length = tf.maximum(length, 1)
+        length = tf.minimum(_rounded_up(tf.maximum(length, 1), max_length), longest)
         group = {name: tf.gather(x, rows)[:, :length] for name, x in features.items()}
         found = tf.nest.flatten(model(group, training=False))
-        more = tf.shape(ids)[1] - tf.shape(group["token_ids"])[1]
         return index + 1, [
-            array.write(index, _padded(output, more, spec))
+            array.write(index, _padded(output, longest - length, spec))
             for array, output, spec in zip(outputs, found, specs, strict=True)
         ]
 
@@ -57,9 +64,10 @@ def call_by_length(model, features):
         lambda index, _: index < number, one_group, (0, arrays), parallel_iterations=1
     )
     place = tf.math.invert_permutation(order)
-    outputs = [tf.gather(array.concat(), place) for array in arrays]
-    for output, spec in zip(outputs, specs, strict=True):
-        output.set_shape(spec.shape)
+    outputs = [
+        _first_tokens(tf.gather(array.concat(), place), width, spec)
+        for array, spec in zip(arrays, specs, strict=True)
+    ]
     return tf.nest.pack_sequence_as(model.output, outputs)
 
 
@@ -69,6 +77,21 @@ def _rows_of_a_group(lengths, longest):
     padding = 1.0 - tokens / tf.maximum(1, rows * longest)
     own = tf.where(padding < MOST_PADDING, rows, TOKENS * rows // tokens)
     return tf.maximum(1, own)
+
+
+def _rounded_up(length, max_length):
+    return tf.minimum(-(-length // LENGTH_STEP) * LENGTH_STEP, max_length)
+
+
+def _first_tokens(output, width, spec):
+    """Without the tokens that were added to all rows."""
+    kept = [
+        slice(width if axis and size is None else None)
+        for axis, size in enumerate(spec.shape)
+    ]
+    output = output[tuple(kept)]
+    output.set_shape(spec.shape)
+    return output
 
 
 def _padded(output, more, spec):

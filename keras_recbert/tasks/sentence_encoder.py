@@ -90,6 +90,7 @@ class SentenceEncoder(keras.Model):
             vectors = keras.layers.UnitNormalization(dtype="float32")(vectors)
         super().__init__(inputs=encoder.input, outputs=vectors, name=name)
         self.preprocessor = preprocessor
+        self._max_length = encoder.max_sequence_length
         spec = {key: tf.TensorSpec([None, None], tf.int32) for key in encoder.input}
         # Past Keras, which would track it.
         object.__setattr__(
@@ -163,7 +164,8 @@ class SentenceEncoder(keras.Model):
             answer: as for `TextModel.answer_texts`.
         """
         packed = self.preprocessor(self.preprocessor.columns(columns))
-        return (answer or self.answer)(call_by_length(self, packed))
+        vectors = call_by_length(self, packed, self._max_length)
+        return (answer or self.answer)(vectors)
 
     def answers_by_head(self):
         """None: there is no head."""

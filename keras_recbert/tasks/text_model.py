@@ -311,7 +311,8 @@ class TextModel(FineTunedModel):
         packed = self.preprocessor(columns)
         names = self.preprocessor.row_features
         features = {name: packed[name] for name in packed if name not in names}
-        return call_by_length(self, features), {k: packed[k] for k in names}
+        logits = call_by_length(self, features, self.encoder.max_sequence_length)
+        return logits, {k: packed[k] for k in names}
 
     def answer_raw_texts(self, texts):
         """What the SavedModel gives for raw texts that the packer splits.

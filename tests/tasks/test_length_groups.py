@@ -39,9 +39,13 @@ class Spy:
         return self.model(features)
 
 
-def traced(model):
+def traced(model, max_length=32):
     spec = {k: tf.TensorSpec([None, None], tf.int32, k) for k in rows()}
-    return tf.function(lambda x: call_by_length(model, x), [spec], autograph=False)
+
+    def call(features):
+        return call_by_length(model, features, max_length)
+
+    return tf.function(call, [spec], autograph=False)
 
 
 @pytest.mark.parametrize("task", ROW)
@@ -74,27 +78,37 @@ def test_outputs_of_several_heads_keep_their_names(small_groups):
 def test_rows_are_computed_among_others_of_their_length(small_groups):
     spy = Spy(tiny_model(task="classifier"))
     logits = traced(spy)(rows())
-    # 57 tokens of 7 rows: 12 tokens are 1 row.
-    assert [length for _, length in spy.shapes] == sorted(LENGTHS)
+    # 57 tokens of 7 rows: 12 tokens are 1 row. Lengths are multiples of 4.
+    assert [length for _, length in spy.shapes] == [4, 4, 4, 4, 8, 20, 24]
     assert_close(logits, spy.model(rows(), training=False))
 
 
 def test_few_rows_make_one_group():
     spy = Spy(tiny_model(task="classifier"))
     traced(spy)(rows())
-    assert spy.shapes == [(len(LENGTHS), 23)]
+    assert spy.shapes == [(len(LENGTHS), 24)]
+
+
+@pytest.mark.parametrize("task", ROW)
+def test_a_row_is_no_longer_than_the_model_takes(task, small_groups):
+    names = {"label_names": ["a", "b", "c"]} if task == "token_classifier" else {}
+    model = tiny_model(task=task, max_sequence_length=23, **names)
+    spy = Spy(model)
+    logits = traced(spy, model.encoder.max_sequence_length)(rows())
+    assert [length for _, length in spy.shapes] == [4, 4, 4, 4, 8, 20, 23]
+    assert logits.shape == model(rows(), training=False).shape
 
 
 def test_rows_of_like_length_are_one_group(small_groups):
     spy = Spy(tiny_model(task="classifier"))
     batch = rows((9, 10, 8, 10), 10)
     traced(spy)(batch)
-    assert spy.shapes == [(4, 10)]
+    assert spy.shapes == [(4, 12)]
 
 
 def test_rows_of_a_fixed_length_stay_together(small_groups):
     spy = Spy(tiny_model(task="classifier"))
-    call_by_length(spy, rows())  # their length is known
+    call_by_length(spy, rows(), 32)  # their length is known
     assert spy.shapes == [(len(LENGTHS), 23)]
 
 
