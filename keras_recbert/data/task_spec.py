@@ -93,8 +93,8 @@ class TaskSpec:
         labels_of_train: bool. The labels are words, and the classes are those of the
             training examples, sorted; see `task_labels.name_labels`.
         source: str. Who published it, and where.
-        licence: str, such as `"CC BY-SA 4.0"`. Its publisher's terms; empty where none
-            are stated.
+        licence: str, such as `"CC BY-SA 4.0"`. Its publisher's terms, where they are
+            known.
 
     Raises:
         ValueError: for what contradicts itself, naming the argument.

@@ -19,7 +19,7 @@ def task_row(name):
         task.head,
         ", ".join(metrics),
         task.source,
-        task.licence or "not stated",
+        task.licence or "–",
     )
 
 

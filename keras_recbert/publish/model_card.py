@@ -155,11 +155,11 @@ def _training(facts, results, data_licence):
     """How a preset was trained: paragraphs."""
     if not facts.get("scores") and results is None:
         return [f"{UNKNOWN.capitalize()}: no results of a run are recorded with it."]
-    config = facts.get("config", {})
+    config, data_sets = facts.get("config", {}), _data_sets(facts)
     rows = [
         ("kind of run", facts.get("kind")),
-        ("learned from", _data_sources(facts) or None),
-        ("licence of the data", data_licence or _data_licences(facts)),
+        ("learned from", _sources(data_sets)),
+        ("licence of the data", data_licence or _licences(data_sets)),
         ("training examples", facts.get("train_examples")),
         ("optimizer steps", facts.get("steps")),
         ("seconds", round(facts["seconds"]) if "seconds" in facts else None),
@@ -185,37 +185,32 @@ def _training(facts, results, data_licence):
 
 
 def _data_sets(facts):
-    """What a run learned from: names of data sets or of a corpus."""
+    """What a run learned from: dict of names to source and licence, each may be ""."""
     config = facts.get("config", {})
-    tasks = config.get("task") if isinstance(config.get("task"), list) else None
-    tasks = tasks or [facts.get("task") or without_folders(config.get("corpus"))]
-    return [task for task in tasks if task is not None]
+    names = config.get("task") if isinstance(config.get("task"), list) else None
+    names = names or [facts.get("task") or without_folders(config.get("corpus"))]
+    found = dict.fromkeys((name for name in names if name is not None), ("", ""))
+    if config.get("train") is None:
+        for name in found.keys() & set(list_tasks()):
+            task = get_task(name)
+            found[name] = task.source, task.licence
+    return found
 
 
-def _task_specs(facts):
-    """Dict of the data sets of a run to their specs, as far as they are registered."""
-    if facts.get("config", {}).get("train") is not None:
-        return {}
-    return {task: get_task(task) for task in _data_sets(facts) if task in list_tasks()}
+def _sources(data_sets):
+    """The names of data sets, and who published them; None without any."""
+    named = (f"{k} ({source})" if source else k for k, (source, _) in data_sets.items())
+    return "; ".join(named) or None
 
 
-def _data_sources(facts):
-    """The names of the data sets of a run, and who published them."""
-    specs, names = _task_specs(facts), _data_sets(facts)
-    return "; ".join(
-        f"{name} ({specs[name].source})" if name in specs else name for name in names
-    )
-
-
-def _data_licences(facts):
-    """The terms of the data sets of a run, as far as they are stated."""
-    specs, names = _task_specs(facts), _data_sets(facts)
-    if not any(spec.licence for spec in specs.values()):
+def _licences(data_sets):
+    """The terms of data sets; None if none are known."""
+    terms = {name: licence for name, (_, licence) in data_sets.items()}
+    if not any(terms.values()):
         return None
-    terms = [(n, specs[n].licence if n in specs else "") for n in names]
     if len(terms) == 1:
-        return terms[0][1]
-    return "; ".join(f"{name}: {licence or UNKNOWN}" for name, licence in terms)
+        return next(iter(terms.values()))
+    return "; ".join(f"{name}: {terms[name] or UNKNOWN}" for name in terms)
 
 
 def _scores(facts):

@@ -12,7 +12,6 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from keras_recbert.core.machine import return_free_memory
 from keras_recbert.core.names import nearest
 from keras_recbert.server import page as play_page
 from keras_recbert.server.batching import Batcher, QueueFull
@@ -23,6 +22,7 @@ from keras_recbert.server.limits import (
     read_body,
     read_token,
 )
+from keras_recbert.server.memory import return_memory
 from keras_recbert.server.metrics import Metrics
 from keras_recbert.server.models import open_models, reason
 from keras_recbert.server.payload import read_request, write_answer
@@ -30,7 +30,6 @@ from keras_recbert.server.payload import read_request, write_answer
 LOG = logging.getLogger("keras_recbert.server")
 MODEL = "/v1/models/{model}"
 VERSION = MODEL + "/versions/{version}"
-MEMORY_SECONDS = 10  # between two times that freed memory goes back to the system
 LARGE = 64 * 1024  # bytes of a body that keeps no neighbour waiting while it is read
 ROUTES = (
     "GET /v1/models, GET /v1/models/NAME[/versions/N][/metadata], "
@@ -103,11 +102,6 @@ async def _own_error(request, error):
     return error_response(500, "The server failed. Its log says why.")
 
 
-async def _return_memory():
-    while await asyncio.to_thread(return_free_memory):
-        await asyncio.sleep(MEMORY_SECONDS)
-
-
 class _Server:
     """What the routes share: models, the queue, and counts."""
 
@@ -131,7 +125,7 @@ class _Server:
         tasks = [
             asyncio.create_task(self._batcher.run()),
             asyncio.create_task(self._reload()),
-            asyncio.create_task(_return_memory()),
+            asyncio.create_task(return_memory()),
         ]
         try:
             yield

@@ -34,8 +34,8 @@ def call_by_length(model, features, max_length):
     lengths = tf.reduce_sum(features["padding_mask"], axis=1)
     width = tf.shape(ids)[1]
     longest = _rounded_up(width, max_length)
-    more = [[0, 0], [0, longest - width]]
-    features = {name: tf.pad(x, more) for name, x in features.items()}
+    added = [[0, 0], [0, longest - width]]
+    features = {name: tf.pad(x, added) for name, x in features.items()}
     size = _rows_of_a_group(lengths, width)
     number = tf.math.maximum(1, -(-tf.shape(ids)[0] // size))  # one of no rows, too
     order = tf.argsort(lengths)
@@ -46,9 +46,7 @@ def call_by_length(model, features, max_length):
 
     def one_group(index, outputs):
         rows = order[index * size : (index + 1) * size]
-        length = tf.reduce_max(tf.gather(lengths, rows))
-        # Packers write no empty row; `reduce_max` of no row is the least integer.
-        length = tf.minimum(_rounded_up(tf.maximum(length, 1), max_length), longest)
+        length = _rounded_up(tf.reduce_max(tf.gather(lengths, rows)), max_length)
         group = {name: tf.gather(x, rows)[:, :length] for name, x in features.items()}
         found = tf.nest.flatten(model(group, training=False))
         return index + 1, [
@@ -80,7 +78,10 @@ def _rows_of_a_group(lengths, longest):
 
 
 def _rounded_up(length, max_length):
-    return tf.minimum(-(-length // LENGTH_STEP) * LENGTH_STEP, max_length)
+    """At least a token: `reduce_max` of no row is the least integer."""
+    length = tf.maximum(length, 1)
+    multiple = (length + LENGTH_STEP - 1) // LENGTH_STEP * LENGTH_STEP
+    return tf.maximum(length, tf.minimum(multiple, max_length))
 
 
 def _first_tokens(output, width, spec):

@@ -210,6 +210,14 @@ def test_two_processes_answer_as_one(model):
     check_output(model)
 
 
+def check_runner(model, runner):
+    """Another runner of Beam answers each line, by workers in this process."""
+    options = f"--runner={runner} --environment_type=LOOPBACK"
+    found = predict_beam(model, "in/*.jsonl*", "scores.jsonl", beam_options=options)
+    assert found == (90, 5)
+    check_output(model)
+
+
 @pytest.mark.slow
 def test_a_server_of_beams_portable_jobs_answers_alike(model):
     """The protocol by which Beam speaks to Flink and others, with Beam's own server."""
@@ -226,15 +234,7 @@ def test_a_server_of_beams_portable_jobs_answers_alike(model):
     ) as process:
         try:
             _wait_for(port, process)
-            options = f"--runner=PortableRunner --job_endpoint=localhost:{port}"
-            found = predict_beam(
-                model,
-                "in/*.jsonl*",
-                "scores.jsonl",
-                beam_options=f"{options} --environment_type=LOOPBACK",
-            )
-            assert found == (90, 5)
-            check_output(model)
+            check_runner(model, f"PortableRunner --job_endpoint=localhost:{port}")
         finally:
             process.send_signal(signal.SIGKILL)
 
@@ -246,15 +246,7 @@ def test_prism_answers_alike(model):
     if prism is None:
         pytest.skip("no program prism, which Beam's releases have for download")
     write_input()
-    options = f"--runner=PrismRunner --prism_location={prism}"
-    found = predict_beam(
-        model,
-        "in/*.jsonl*",
-        "scores.jsonl",
-        beam_options=f"{options} --environment_type=LOOPBACK",
-    )
-    assert found == (90, 5)
-    check_output(model)
+    check_runner(model, f"PrismRunner --prism_location={prism}")
 
 
 def _wait_for(port, process):

@@ -1,3 +1,4 @@
+import asyncio
 import ctypes
 import pathlib
 import resource
@@ -5,7 +6,7 @@ import sys
 
 import pytest
 
-from keras_recbert.core.machine import return_free_memory
+from keras_recbert.server import memory
 
 BLOCK, BLOCKS = 1024, 65_536
 
@@ -28,6 +29,14 @@ def test_memory_below_a_block_in_use_goes_back():
     for block in blocks:
         libc.free(block)
     before = resident_bytes()
-    assert return_free_memory()
+    assert memory.return_free_memory()
     assert before - resident_bytes() > BLOCK * BLOCKS / 2
     libc.free(last)
+
+
+def test_memory_goes_back_again_and_again(monkeypatch):
+    answers = [True, True, False]  # False: the C library cannot
+    monkeypatch.setattr(memory, "SECONDS", 0)
+    monkeypatch.setattr(memory, "return_free_memory", lambda: answers.pop(0))
+    asyncio.run(asyncio.wait_for(memory.return_memory(), 10))
+    assert answers == []
