@@ -85,6 +85,7 @@ def measure_serving(config):
             run.load(stack)
             run.call_directly()
             if config.soak_minutes:
+                save_report(output_dir, run.facts(), systems)  # a soak may be stopped
                 run.soak()
     facts = run.facts()
     progress.say(save_report(output_dir, facts, systems))

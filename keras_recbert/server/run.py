@@ -16,6 +16,9 @@ from keras_recbert.server.models import DEFAULT
 
 LOG = logging.getLogger("keras_recbert.server")
 _STOPPED = "Stopped: what was accepted is answered."
+# Seconds that a connection may idle. Load balancers keep one for 60 s; where the server
+# closes first, a request that is on its way is lost.
+KEEP_ALIVE = 75
 
 
 def serve(config):
@@ -167,6 +170,7 @@ class _Uvicorn(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 lifespan="on",
+                timeout_keep_alive=KEEP_ALIVE,
                 timeout_graceful_shutdown=int(config.timeout_s) + 5,
             )
         )

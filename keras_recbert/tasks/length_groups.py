@@ -6,17 +6,30 @@ import tensorflow as tf
 TOKENS = 512
 # A batch of which less is padding is one group.
 MOST_PADDING = 0.2
-# oneDNN compiles and keeps a kernel for each shape, so there are to be few lengths.
-LENGTH_STEP = 4
+
+
+def _few_sizes(multiple, bits):
+    """Multiples of a number, of so many significant bits in base 2; from 0 to 2**30."""
+    sizes = [0]
+    while sizes[-1] < 2**30:
+        step = max(multiple, 2 ** (sizes[-1].bit_length() - bits))
+        sizes.append(sizes[-1] + step)
+    return sizes
+
+
+# oneDNN compiles and keeps a kernel for each shape, so there are to be few.
+NUMBERS_OF_ROWS = _few_sizes(1, 3)  # 1, 2, 3, ... 8, 10, 12, 14, 16, 20, ...
+LENGTHS = _few_sizes(4, 4)  # 4, 8, ... 60, 64, 72, 80, ... 128, 144, ...
 
 
 def call_by_length(model, features, max_length):
     """Outputs of a model, its rows sorted and computed a group of like length a time.
 
     A short row of a batch then costs as much as it does among others of its length;
-    outputs are the same but for rounding. To be called in a graph. A group is padded
-    to a multiple of `LENGTH_STEP` tokens. Rows of a fixed length, and examples with
-    several rows each, such as choices, are one group.
+    outputs are the same but for rounding. To be called in a graph. A group has one of
+    `NUMBERS_OF_ROWS` and of `LENGTHS`: it is padded, and ends with copies of its last
+    row. Rows of a fixed length, and examples with several rows each, such as choices,
+    are one group.
 
     Args:
         model: `keras.Model` of packed ids, a nest of outputs `(batch_size, ...)`, whose
@@ -33,11 +46,12 @@ def call_by_length(model, features, max_length):
         return model(features, training=False)
     lengths = tf.reduce_sum(features["padding_mask"], axis=1)
     width = tf.shape(ids)[1]
-    longest = _rounded_up(width, max_length)
+    longest = _padded_length(width, max_length)
     added = [[0, 0], [0, longest - width]]
     features = {name: tf.pad(x, added) for name, x in features.items()}
     size = _rows_of_a_group(lengths, width)
-    number = tf.math.maximum(1, -(-tf.shape(ids)[0] // size))  # one of no rows, too
+    num_rows = tf.size(lengths)
+    number = tf.math.maximum(1, -(-num_rows // size))  # one of no rows, too
     order = tf.argsort(lengths)
     specs = [
         tf.TensorSpec(output.shape, output.dtype)
@@ -45,8 +59,11 @@ def call_by_length(model, features, max_length):
     ]
 
     def one_group(index, outputs):
-        rows = order[index * size : (index + 1) * size]
-        length = _rounded_up(tf.reduce_max(tf.gather(lengths, rows)), max_length)
+        begin = index * size
+        own = _at_least(tf.minimum(size, num_rows - begin), NUMBERS_OF_ROWS)
+        places = tf.minimum(begin + tf.range(own), num_rows - 1)
+        rows = tf.gather(order, places)
+        length = _padded_length(tf.reduce_max(tf.gather(lengths, rows)), max_length)
         group = {name: tf.gather(x, rows)[:, :length] for name, x in features.items()}
         found = tf.nest.flatten(model(group, training=False))
         return index + 1, [
@@ -74,14 +91,18 @@ def _rows_of_a_group(lengths, longest):
     rows, tokens = tf.size(lengths), tf.maximum(1, tf.reduce_sum(lengths))
     padding = 1.0 - tokens / tf.maximum(1, rows * longest)
     own = tf.where(padding < MOST_PADDING, rows, TOKENS * rows // tokens)
-    return tf.maximum(1, own)
+    return _at_least(tf.maximum(1, own), NUMBERS_OF_ROWS)
 
 
-def _rounded_up(length, max_length):
+def _padded_length(length, max_length):
     """At least a token: `reduce_max` of no row is the least integer."""
     length = tf.maximum(length, 1)
-    multiple = (length + LENGTH_STEP - 1) // LENGTH_STEP * LENGTH_STEP
-    return tf.maximum(length, tf.minimum(multiple, max_length))
+    return tf.maximum(length, tf.minimum(_at_least(length, LENGTHS), max_length))
+
+
+def _at_least(number, sizes):
+    """The first of ascending sizes that is no less than a number, int32 scalars."""
+    return tf.gather(sizes, tf.searchsorted(sizes, [number])[0])
 
 
 def _first_tokens(output, width, spec):

@@ -89,6 +89,14 @@ def test_clients_ask_in_turn_and_keep_their_connections(url, asked):
     assert 0 < window["cpu_seconds"] < window["seconds"]
 
 
+def test_a_connection_that_idled_is_used_no_more(url, asked):
+    asked.clear()
+    job = {"url": url, "bodies": bodies("a"), "clients": 1, "requests": 3, "idle": 0.0}
+    (window,) = run_load(job, 30)
+    assert len(window["latencies"]) == 3
+    assert len({port for port, _ in asked}) == 3
+
+
 def test_random_arrivals_wait_for_no_answer(url):
     job = {"url": url, "bodies": bodies("a"), "rate": 100, "seconds": 1.0}
     told = []

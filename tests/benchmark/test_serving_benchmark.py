@@ -276,6 +276,19 @@ def test_without_the_peer_ours_is_measured(place, preset, monkeypatch, capsys):
 
 
 @pytest.mark.slow
+def test_a_soak_that_is_stopped_leaves_what_came_before(place, preset, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(serving, "num_cores", lambda: 1)
+    monkeypatch.setitem(PEERS, "torch_server", NOWHERE)
+    monkeypatch.setattr(serving, "soak", stop)
+    assert run(place, preset, "--precision", "float32", "--soak-minutes", "60") == 130
+    written = json.loads((place / "out/serving.json").read_text())
+    assert written["rows"][0]["requests"] > 10 and written["soak"] is None
+
+
+@pytest.mark.slow
 def test_a_model_that_is_no_classifier_is_refused(place, capsys):
     tiny_model(task="regressor").save_preset("scores")
     assert run(place, "scores") == 2

@@ -1,6 +1,8 @@
 """The server answers over HTTP what its SavedModel answers, and refuses the rest."""
 
 import concurrent.futures
+import contextlib
+import http.client
 import re
 import socket
 import threading
@@ -199,6 +201,19 @@ def test_limits_of_time_and_queue_and_a_token(
             head += "Authorization: Bearer open-sesame\r\n\r\n"
             slow_client.sendall(head.encode())
             assert slow_client.recv(12) == b"HTTP/1.1 408"
+
+
+@pytest.mark.slow
+def test_a_connection_may_idle(client):
+    url = client.base_url
+    with contextlib.closing(http.client.HTTPConnection(url.host, url.port)) as one:
+        for seconds in (6, 0):  # uvicorn by itself would close it after 5
+            one.request("POST", PREDICT, '{"instances": ["a film"]}')
+            kept = one.sock
+            with one.getresponse() as answer:
+                assert answer.status == 200 and answer.read()
+            assert one.sock is kept
+            time.sleep(seconds)
 
 
 def test_wrong_options_are_refused_before_a_model_is_loaded(tmp_path, film_model):

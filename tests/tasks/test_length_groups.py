@@ -106,6 +106,15 @@ def test_rows_of_like_length_are_one_group(small_groups):
     assert spy.shapes == [(4, 12)]
 
 
+def test_groups_have_few_shapes():
+    spy = Spy(tiny_model(task="classifier", max_sequence_length=100))
+    call = traced(spy, 100)
+    for number, longest in ((9, 10), (33, 12), (21, 65), (1, 97)):
+        batch = rows([longest - row % 2 for row in range(number)], longest)
+        assert_close(call(batch), spy.model(batch, training=False))
+    assert spy.shapes == [(10, 12), (40, 12), (24, 72), (1, 100)]
+
+
 def test_rows_of_a_fixed_length_stay_together(small_groups):
     spy = Spy(tiny_model(task="classifier"))
     call_by_length(spy, rows(), 32)  # their length is known

@@ -9,7 +9,8 @@ Clients have a connection each, and ask again once they are answered (a closed l
 for so many seconds, or until they asked `requests`. With `rate` in place of `clients`
 requests start at random times, so many a second on average, however long answers take
 (an open loop, arrivals of a Poisson process); a time counts from when its request was
-due. After every `window` seconds, and at the end, a line of JSON goes to stdout: the
+due. A connection that idled for `idle` seconds, 60 by default, is used no more. After
+every `window` seconds, and at the end, a line of JSON goes to stdout: the
 seconds of the answers of status 200 in the order in which they came, the reasons of the
 others, and processor time. Standard library only.
 """
@@ -26,6 +27,7 @@ import urllib.parse
 TIMEOUT = 60.0  # seconds until a request counts as failed
 PAUSE = 0.05  # seconds, of a client whose request failed
 MAX_CONNECTIONS = 512  # of an open loop
+IDLE = 60.0  # seconds after which a connection is used no more, as load balancers do
 
 
 class Connection(asyncio.Protocol):
@@ -90,13 +92,17 @@ def read_head(head):
 
 
 class Client:
-    """Asks over one connection, and opens another when that is lost."""
+    """Asks over one connection, and opens another when that is lost or idled long."""
 
-    def __init__(self, host, port):
+    def __init__(self, host, port, idle):
         self._address = host, port
+        self._idle = idle
         self._connection = None
+        self._asked = 0.0
 
     async def connect(self):
+        if self._connection is not None and time.monotonic() > self._asked + self._idle:
+            self._connection.close()
         if self._connection is None or not self._connection.is_open:
             loop = asyncio.get_running_loop()
             _, self._connection = await loop.create_connection(
@@ -108,6 +114,7 @@ class Client:
         try:
             async with asyncio.timeout(TIMEOUT):
                 await self.connect()
+                self._asked = time.monotonic()
                 status = await self._connection.ask(request)
         except (OSError, TimeoutError, ValueError) as error:
             if self._connection is not None:
@@ -213,7 +220,8 @@ async def main(job):
     ]
     log = Log()
     loop = closed_loop if "clients" in job else open_loop
-    work = loop(job, requests, lambda: Client(url.hostname, url.port), log)
+    idle = job.get("idle", IDLE)
+    work = loop(job, requests, lambda: Client(url.hostname, url.port, idle), log)
     if job.get("window"):
         await asyncio.gather(work, write_windows(log, job["window"], job["seconds"]))
     else:
