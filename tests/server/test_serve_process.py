@@ -1,6 +1,7 @@
 """`recbert serve` as a process under load: new and damaged versions, and its end."""
 
 import concurrent.futures
+import contextlib
 import json
 import pathlib
 import re
@@ -86,6 +87,23 @@ def drop(source, folder, number, damaged=False):
     copy.rename(folder / str(number))
 
 
+@contextlib.contextmanager
+def serving(folder, log, *options, port=0):
+    """Process and address of `recbert serve`, once it listens; killed at the end."""
+    command = [sys.executable, "-m", "keras_recbert.cli", "serve", str(folder)]
+    options = ["--port", str(port), *options]
+    with log.open("wb") as written:
+        process = subprocess.Popen(command + options, stdout=written, stderr=written)
+    try:
+        until(lambda: "curl" in log.read_text() or process.poll() is not None)
+        url = re.search(r"at (http://127\.0\.0\.1:\d+)\n", log.read_text())
+        assert url, log.read_text()
+        yield process, url[1]
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_versions_change_and_the_server_ends_without_a_lost_or_wrong_answer(
     film_model, newer_model, tmp_path
 ):
@@ -93,14 +111,8 @@ def test_versions_change_and_the_server_ends_without_a_lost_or_wrong_answer(
     folder.mkdir()
     drop(film_model, folder, 1)
     expected = {1: asking(film_model)(TEXTS), 2: asking(newer_model)(TEXTS)}
-    command = [sys.executable, "-m", "keras_recbert.cli", "serve", str(folder)]
-    options = ["--port", "0", "--poll-seconds", "0.2"]
     log = tmp_path / "log"
-    with log.open("wb") as written:
-        process = subprocess.Popen(command + options, stdout=written, stderr=written)
-    try:
-        until(lambda: "curl" in log.read_text() or process.poll() is not None)
-        url = re.search(r"at (http://127\.0\.0\.1:\d+)\n", log.read_text())[1]
+    with serving(folder, log, "--poll-seconds", "0.2") as (process, url):
         check_curl(log)
         clients = Clients(url, expected)
         until(lambda: clients.answered > 50)
@@ -120,14 +132,28 @@ def test_versions_change_and_the_server_ends_without_a_lost_or_wrong_answer(
         for versions in clients.finish():
             assert versions == sorted(versions) and {*versions} == {1, 2}
         assert process.wait(30) == 0
-    finally:
-        process.kill()
-        process.wait()
     told = pathlib.Path(log).read_text()
     assert "films: version 2 takes over from version 1." in told
     assert "films: version 3 is left out. The SavedModel at" in told
     assert told.endswith("Stopped: what was accepted is answered.\n")
     assert "Traceback" not in told
+
+
+def test_killed_under_load_it_starts_again_at_the_same_address(film_model, tmp_path):
+    folder, log = tmp_path / "films", tmp_path / "log"
+    folder.mkdir()
+    drop(film_model, folder, 1)
+    expected = {1: asking(film_model)(TEXTS)}
+    with serving(folder, log) as (process, url):
+        clients = Clients(url, expected)
+        until(lambda: clients.answered > 50)
+        clients.stopping.set()
+        process.kill()
+        assert all({*versions} == {1} for versions in clients.finish())
+    with serving(folder, log, port=url.rpartition(":")[2]) as (_, again):
+        assert again == url
+        answer = httpx.post(url + PREDICT, json={"instances": TEXTS})
+        assert_same(answer.json()["predictions"], expected[1])
 
 
 def check_curl(log):

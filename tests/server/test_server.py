@@ -3,6 +3,7 @@
 import concurrent.futures
 import contextlib
 import http.client
+import json
 import re
 import socket
 import threading
@@ -132,6 +133,22 @@ def test_hostile_requests_are_refused_and_harm_no_neighbour(client, direct):
     assert len({one.text for one in answers}) == 1 and answers[0].status_code == 200
     odd = client.post(PREDICT, content=b'{"\\ud83d": ' + b'"a"}')
     assert "Unknown key" in error(odd, 400)
+
+
+@pytest.mark.parametrize("sent", [1, 30, None])
+@pytest.mark.parametrize("is_read", [True, False])
+def test_sockets_that_close_halfway_harm_nobody(client, direct, caplog, sent, is_read):
+    url, body = client.base_url, json.dumps({"instances": TEXTS}).encode()
+    head = f"POST {PREDICT} HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n\r\n"
+    with socket.create_connection((url.host, url.port), timeout=20) as halfway:
+        halfway.sendall(head.encode() + body[:sent])
+        halfway.shutdown(socket.SHUT_WR)
+        answer = client.post(PREDICT, content=body)
+        while is_read and halfway.recv(4096):
+            pass
+    assert_same(answer.json()["predictions"], direct(TEXTS))
+    assert client.get("/healthz").json() == {"status": "ok"}
+    assert not any(record.exc_info for record in caplog.records)
 
 
 def test_what_is_not_served_is_told(client):
