@@ -18,8 +18,8 @@ def _few_sizes(multiple, bits):
 
 
 # oneDNN compiles and keeps a kernel for each shape, so there are to be few.
-NUMBERS_OF_ROWS = _few_sizes(1, 3)  # 1, 2, 3, ... 8, 10, 12, 14, 16, 20, ...
 LENGTHS = _few_sizes(4, 4)  # 4, 8, ... 60, 64, 72, 80, ... 128, 144, ...
+NUMBERS_OF_ROWS = [0, 1, 2, 3, *(2**power for power in range(2, 31))]
 
 
 def call_by_length(model, features, max_length):
@@ -27,9 +27,8 @@ def call_by_length(model, features, max_length):
 
     A short row of a batch then costs as much as it does among others of its length;
     outputs are the same but for rounding. To be called in a graph. A group has one of
-    `NUMBERS_OF_ROWS` and of `LENGTHS`: it is padded, and ends with copies of its last
-    row. Rows of a fixed length, and examples with several rows each, such as choices,
-    are one group.
+    `NUMBERS_OF_ROWS`, as 8 and 3 of 11, and is padded to one of `LENGTHS`. Rows of a
+    fixed length, and examples with several rows each, such as choices, are one group.
 
     Args:
         model: `keras.Model` of packed ids, a nest of outputs `(batch_size, ...)`, whose
@@ -51,32 +50,33 @@ def call_by_length(model, features, max_length):
     features = {name: tf.pad(x, added) for name, x in features.items()}
     size = _rows_of_a_group(lengths, width)
     num_rows = tf.size(lengths)
-    number = tf.math.maximum(1, -(-num_rows // size))  # one of no rows, too
     order = tf.argsort(lengths)
     specs = [
         tf.TensorSpec(output.shape, output.dtype)
         for output in tf.nest.flatten(model.output)
     ]
 
-    def one_group(index, outputs):
-        begin = index * size
-        own = _at_least(tf.minimum(size, num_rows - begin), NUMBERS_OF_ROWS)
-        places = tf.minimum(begin + tf.range(own), num_rows - 1)
-        rows = tf.gather(order, places)
+    def one_group(index, begin, outputs):
+        number = _at_most(tf.minimum(size, num_rows - begin), NUMBERS_OF_ROWS)
+        rows = order[begin : begin + number]
         length = _padded_length(tf.reduce_max(tf.gather(lengths, rows)), max_length)
         group = {name: tf.gather(x, rows)[:, :length] for name, x in features.items()}
         found = tf.nest.flatten(model(group, training=False))
-        return index + 1, [
+        outputs = [
             array.write(index, _padded(output, longest - length, spec))
             for array, output, spec in zip(outputs, found, specs, strict=True)
         ]
+        return index + 1, begin + number, outputs
 
     arrays = [
-        tf.TensorArray(s.dtype, number, element_shape=s.shape, infer_shape=False)
+        tf.TensorArray(s.dtype, 0, True, element_shape=s.shape, infer_shape=False)
         for s in specs
     ]
-    _, arrays = tf.while_loop(
-        lambda index, _: index < number, one_group, (0, arrays), parallel_iterations=1
+    _, _, arrays = tf.while_loop(
+        lambda index, begin, _: (index == 0) | (begin < num_rows),  # one of no row, too
+        one_group,
+        (0, 0, arrays),
+        parallel_iterations=1,
     )
     place = tf.math.invert_permutation(order)
     outputs = [
@@ -87,17 +87,22 @@ def call_by_length(model, features, max_length):
 
 
 def _rows_of_a_group(lengths, longest):
-    """int32 scalar, at least 1."""
+    """int32 scalar, at least 1: no group has more."""
     rows, tokens = tf.size(lengths), tf.maximum(1, tf.reduce_sum(lengths))
     padding = 1.0 - tokens / tf.maximum(1, rows * longest)
     own = tf.where(padding < MOST_PADDING, rows, TOKENS * rows // tokens)
-    return _at_least(tf.maximum(1, own), NUMBERS_OF_ROWS)
+    return tf.maximum(1, own)
 
 
 def _padded_length(length, max_length):
     """At least a token: `reduce_max` of no row is the least integer."""
     length = tf.maximum(length, 1)
     return tf.maximum(length, tf.minimum(_at_least(length, LENGTHS), max_length))
+
+
+def _at_most(number, sizes):
+    """The last of ascending sizes that is no more than a number, int32 scalars."""
+    return tf.gather(sizes, tf.searchsorted(sizes, [number], side="right")[0] - 1)
 
 
 def _at_least(number, sizes):
