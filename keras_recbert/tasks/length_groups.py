@@ -4,7 +4,7 @@ import tensorflow as tf
 
 # Tokens of a group: fewer leave a processor's matrix products short of rows.
 TOKENS = 512
-# A batch of which less is padding is one group.
+# A batch of which less is padding has groups of any number of tokens.
 MOST_PADDING = 0.2
 
 
