@@ -10,9 +10,9 @@ for so many seconds, or until they asked `requests`. With `rate` in place of `cl
 requests start at random times, so many a second on average, however long answers take
 (an open loop, arrivals of a Poisson process); a time counts from when its request was
 due. A connection that idled for `idle` seconds, 60 by default, is used no more. After
-every `window` seconds, and at the end, a line of JSON goes to stdout: the
-seconds of the answers of status 200 in the order in which they came, the reasons of the
-others, and processor time. Standard library only.
+every `window` seconds, and at the end, a line of JSON goes to stdout: the seconds of
+the answers of status 200 in the order in which they came, the reasons of the others,
+and processor time. Standard library only.
 """
 
 import asyncio
@@ -98,23 +98,23 @@ class Client:
         self._address = host, port
         self._idle = idle
         self._connection = None
-        self._asked = 0.0
+        self._used = None  # when it was last
 
     async def connect(self):
-        if self._connection is not None and time.monotonic() > self._asked + self._idle:
+        if self._connection is not None and time.monotonic() > self._used + self._idle:
             self._connection.close()
         if self._connection is None or not self._connection.is_open:
             loop = asyncio.get_running_loop()
             _, self._connection = await loop.create_connection(
                 Connection, *self._address
             )
+        self._used = time.monotonic()
 
     async def ask(self, request):
         """None for an answer of status 200, else a word that says what came."""
         try:
             async with asyncio.timeout(TIMEOUT):
                 await self.connect()
-                self._asked = time.monotonic()
                 status = await self._connection.ask(request)
         except (OSError, TimeoutError, ValueError) as error:
             if self._connection is not None:
