@@ -27,7 +27,8 @@ class DistillationConfig(FineTuningConfig):
 
     Args:
         teacher: Model to learn from: the output folder of `recbert finetune`, a preset
-            or a model.keras.
+            or a model.keras. Of several, such as runs of three seeds, the student
+            learns the mean of their logits.
         teacher_logits: In place of a teacher: JSON lines (.jsonl) of texts and logits
             that another tool has made, and labels if any. Nothing is augmented.
         unlabelled: Texts without labels to learn on too: a table like that of train, or
@@ -64,7 +65,7 @@ class DistillationConfig(FineTuningConfig):
     model: str = "bilstm_student"
     epochs: int = 6
     batch_size: int = 128
-    teacher: str | None = None
+    teacher: str | list[str] | None = None
     teacher_logits: str | None = None
     unlabelled: str | None = None
     transfer_set: str | None = None
@@ -120,8 +121,20 @@ class DistillationConfig(FineTuningConfig):
         rule = "auto, float32 or bfloat16"
         valid = self.teacher_precision in ("auto", "float32", "bfloat16")
         check(valid, self, "teacher_precision", rule)
-        for name in ("teacher", "teacher_logits", "unlabelled", "transfer_set"):
+        for name in ("teacher_logits", "unlabelled", "transfer_set"):
             check(getattr(self, name) != "", self, name, "a path")
+        self._check_teachers()
+
+    def _check_teachers(self):
+        """Raises `ValueError` unless each teacher has a path; one stands alone."""
+        if not isinstance(self.teacher, list):
+            check(self.teacher != "", self, "teacher", "a path")
+            return
+        paths = self.teacher
+        valid = bool(paths) and "" not in paths and len(set(paths)) == len(paths)
+        check(valid, self, "teacher", "one path or more, each once")
+        if len(paths) == 1:
+            self.teacher = paths[0]
 
     def run_dir(self):
         """Folder of the run."""

@@ -30,7 +30,8 @@ from keras_recbert.train.run import open_run
 from keras_recbert.train.run_folder import RunKind
 from keras_recbert.train.several_tasks import SeveralTasks
 from keras_recbert.train.task_batches import TaskBatches
-from keras_recbert.train.teacher import HEADS, Teacher
+from keras_recbert.train.teacher import HEADS
+from keras_recbert.train.teacher_ensemble import TeacherEnsemble, load_teachers
 from keras_recbert.train.teacher_workers import check_workers, sharing
 from keras_recbert.train.training_run import FINE_TUNING, train
 from keras_recbert.train.transfer_batches import TransferBatches
@@ -148,8 +149,10 @@ def _lessons(config, places):
         if requested == "auto":  # a busy machine may measure other rates than before
             requested = made_from(places[0][1]).get("teacher_precision", requested)
         precision = choose_precision(requested)
-        teacher = Teacher(config.teacher, precision, config.teacher_batch_size)
-        of_tasks = [teacher.of_task(data.task) for data, _ in places]  # checks all
+        teachers = load_teachers(config.teacher, precision, config.teacher_batch_size)
+        of_tasks = [  # checks all
+            TeacherEnsemble.of_task(teachers, data.task) for data, _ in places
+        ]
         lessons = (
             _lesson_of_teacher(config, *place, one, precision)
             for place, one in zip(places, of_tasks, strict=True)
@@ -171,11 +174,11 @@ def _lesson_of_teacher(config, data, folder, teacher, precision):
     transfer = write_transfer_set(
         folder,
         data.task.fields,
-        len(teacher.places),
+        teacher.num_logits,
         texts.examples,
         teacher.logits,
         {
-            "teacher": teacher.teacher.checksum,
+            "teacher": teacher.checksum,
             "teacher_precision": precision.chosen,
             "logits": teacher.places,
             "texts": texts.checksum(),
@@ -187,8 +190,10 @@ def _lesson_of_teacher(config, data, folder, teacher, precision):
         split: teacher.logits([list(column) for column in examples.fields.values()])
         for split, examples in data.validation.items()
     }
-    size = teacher.teacher.model.count_params()
-    return _Lesson(transfer, logits, {"num_parameters": size})
+    facts = {"num_parameters": teacher.num_parameters()}
+    if len(teacher.members) > 1:
+        facts["members"] = len(teacher.members)
+    return _Lesson(transfer, logits, facts)
 
 
 def _lesson_of_file(config, data, folder):

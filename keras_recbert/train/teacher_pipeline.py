@@ -15,8 +15,24 @@ from keras_recbert.data.beam_runs import Failure, run, share_of_cores, this_proc
 from keras_recbert.data.transfer_shards import ShardWriter
 from keras_recbert.train.precision import Precision
 from keras_recbert.train.teacher import TaskTeacher, Teacher
+from keras_recbert.train.teacher_ensemble import TeacherEnsemble
 
 _FAILURES = (ValueError, OSError, tf.errors.OpError)
+
+
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """A teacher, as workers load it.
+
+    Args:
+        path: str. Every worker must see it.
+        places: tuple of int. The teacher's logit of each of the student's.
+        head_name: str. Which of several heads answers; None of one.
+    """
+
+    path: str
+    places: tuple[int, ...]
+    head_name: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,19 +41,15 @@ class TeacherJob:
 
     Args:
         writer: `ShardWriter`.
-        teacher: str. Path of the teacher; every worker must see it.
+        members: tuple of `Member`.
         precision: str. "float32" or "bfloat16".
         batch_size: int. Texts that the teacher reads at a time.
-        places: tuple of int. The teacher's logit of each of the student's.
-        head_name: str. Which of several heads answers; None of one.
     """
 
     writer: ShardWriter
-    teacher: str
+    members: tuple[Member, ...]
     precision: str
     batch_size: int
-    places: tuple[int, ...]
-    head_name: str | None = None
 
     @property
     def failure(self):
@@ -79,16 +91,19 @@ class _Scorer:
 
     def __init__(self, job):
         precision = Precision(job.precision, "that of the run")
-        teacher = Teacher(job.teacher, precision, job.batch_size)
-        if teacher.checksum != job.writer.teacher:
+        members = []
+        for member in job.members:
+            teacher = Teacher(member.path, precision, job.batch_size)
+            model, name = teacher.model, member.head_name
+            view = model if name is None else model.head_view(name)
+            members.append(TaskTeacher(teacher, view, list(member.places), name))
+        self._teacher = TeacherEnsemble(members)
+        if self._teacher.checksum != job.writer.teacher:
+            paths = ", ".join(member.path for member in job.members)
             raise ValueError(
-                f"The teacher at {job.teacher} changed while it was scoring texts. "
+                f"The teacher at {paths} changed while it was scoring texts. "
                 "Put it back, or choose another folder (--transfer-set)."
             )
-        model = teacher.model
-        if job.head_name is not None:
-            model = model.head_view(job.head_name)
-        self._teacher = TaskTeacher(teacher, model, list(job.places), job.head_name)
         self._lock = threading.Lock()
 
     def __call__(self, columns):

@@ -34,7 +34,7 @@ def sharing(config, teacher, precision):
 
     Args:
         config: `keras_recbert.config.DistillationConfig`.
-        teacher: `TaskTeacher`, which each worker loads from its path.
+        teacher: `TeacherEnsemble`, which each worker loads from its paths.
         precision: `Precision` of the teacher.
 
     Returns:
@@ -48,11 +48,16 @@ def sharing(config, teacher, precision):
             from keras_recbert.train import teacher_pipeline
         job = teacher_pipeline.TeacherJob(
             writer,
-            os.path.abspath(teacher.teacher.path),
+            tuple(
+                teacher_pipeline.Member(
+                    os.path.abspath(member.teacher.path),
+                    tuple(member.places),
+                    member.head_name,
+                )
+                for member in teacher.members
+            ),
             precision.chosen,
-            teacher.teacher.batch_size,
-            tuple(teacher.places),
-            teacher.head_name,
+            config.teacher_batch_size,
         )
         with _watch(writer):
             teacher_pipeline.run_pipeline(

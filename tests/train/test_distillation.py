@@ -101,6 +101,42 @@ def test_a_student_learns_its_teacher(options, folder, tmp_path, capsys):
     )
 
 
+def test_several_teachers_answer_with_the_mean_of_their_logits(options, tmp_path):
+    """Each with the order of its own classes; by Beam's workers the same bytes."""
+    other = tmp_path / "other"
+    tiny_model(label_names=["good", "bad"]).save_preset(other)
+    options |= {"teacher": [options["teacher"], str(other)], "epochs": 1, "n_iter": 1}
+    _, results = run(options)
+    transfer = open_transfer_set(tmp_path / "run/transfer_set")
+    texts, logits, _ = zip(*transfer.records(), strict=True)
+    plain = [index for index, (text,) in enumerate(texts) if "[MASK]" not in text]
+    plain_texts = [texts[index][0] for index in plain]
+    first, second = (
+        keras_recbert.load(path).predict(plain_texts, verbose=0)
+        for path in (f"{options['teacher'][0]}/preset", other)
+    )
+    expected = (first + second[:, ::-1]) / 2
+    np.testing.assert_allclose(np.stack(logits)[plain], expected, atol=1e-4)
+    assert results["teacher"]["members"] == 2
+    assert results["transfer_set"]["made_from"]["logits"] == [[0, 1], [1, 0]]
+    by_beam = {"beam_options": "--direct_num_workers=1"}
+    by_beam["transfer_set"] = str(tmp_path / "again")
+    run(options, output_dir=str(tmp_path / "by_beam"), **by_beam)
+    assert open_transfer_set(tmp_path / "again").sha256() == transfer.sha256()
+
+
+def test_each_of_several_teachers_is_checked(options, tmp_path):
+    teacher, other = options["teacher"], tmp_path / "other"
+    tiny_model(label_names=["bad", "fine"]).save_preset(other)
+    with pytest.raises(ValueError, match=rf"teacher at {other} has bad, fine"):
+        run(options, teacher=[teacher, str(other)])
+    assert not (tmp_path / "run/transfer_set").exists()
+    for wrong in ([], [teacher, teacher], [teacher, ""]):
+        with pytest.raises(ValueError, match="one path or more, each once"):
+            DistillationConfig(teacher=wrong)
+    assert DistillationConfig(teacher=[teacher]).teacher == teacher
+
+
 def test_masks_reach_the_teacher(folder):
     """As `[MASK]` of its vocabulary, not as three words."""
     teacher = Teacher(folder / "teacher", FLOAT32)

@@ -19,6 +19,7 @@ from keras_recbert.data.transfer_shards import ShardWriter
 from keras_recbert.train import teacher_pipeline, teacher_workers
 from keras_recbert.train.precision import Precision
 from keras_recbert.train.teacher import TaskTeacher, Teacher
+from keras_recbert.train.teacher_ensemble import TeacherEnsemble
 
 PRECISION = Precision("float32", "asked for")
 TEXTS = [f"{text} [MASK] {index}" for index, text in enumerate(reviews(60)[0])]
@@ -37,7 +38,7 @@ def make(teacher, folder, workers, texts=TEXTS, **options):
         teacher=str(teacher), teacher_workers=workers, teacher_batch_size=3, **options
     )
     whole = Teacher(teacher, PRECISION, config.teacher_batch_size)
-    model = TaskTeacher(whole, whole.model, [1, 0])
+    model = TeacherEnsemble([TaskTeacher(whole, whole.model, [1, 0])])
 
     def examples():
         for index, text in enumerate(texts):
@@ -147,9 +148,8 @@ def test_a_worker_asks_the_head_of_its_task_and_no_other_teacher(tmp_path):
     tiny_model(task=heads).save_preset(tmp_path)
     whole = Teacher(tmp_path, PRECISION)
     writer = ShardWriter(str(tmp_path), ("text",), 1, whole.checksum)
-    job = teacher_pipeline.TeacherJob(
-        writer, str(tmp_path), "float32", 128, (0,), "stars"
-    )
+    member = teacher_pipeline.Member(str(tmp_path), (0,), "stars")
+    job = teacher_pipeline.TeacherJob(writer, (member,), "float32", 128)
     found = teacher_pipeline._Scorer(job)([TEXTS[:9]])
     expected = whole.logits([TEXTS[:9]], whole.model.head_view("stars"))
     np.testing.assert_array_equal(found, expected)
