@@ -40,13 +40,15 @@ def recipes(folder, with_teacher):
 @pytest.mark.slow
 def test_the_table(tmp_path, monkeypatch, capsys):
     processes.fork_runs_of_tables(monkeypatch)
-    tiny_model(label_names=["0", "1"]).save_preset(tmp_path / "teacher")
+    teachers = [str(tmp_path / name) for name in ("teacher", "second")]
+    for teacher, names in zip(teachers, (["0", "1"], ["1", "0"]), strict=True):
+        tiny_model(label_names=names).save_preset(teacher)
     labels, distilled = recipes(tmp_path, with_teacher=False)
     assert recipe_class(labels) is FineTuningConfig
     assert recipe_class(distilled) is DistillationConfig
     folder = tmp_path / "table"
     command = ["table", labels, distilled, "--seeds", "0", "1"]
-    command += ["--teacher", str(tmp_path / "teacher"), "--output-dir", str(folder)]
+    command += ["--teacher", *teachers, "--output-dir", str(folder)]
     assert main(command) == 0
     rows = capsys.readouterr().out.splitlines()
     assert any(row.startswith("| labels | `bert_tiny` |") for row in rows)
@@ -55,8 +57,10 @@ def test_the_table(tmp_path, monkeypatch, capsys):
     # Both seeds learned from one set.
     (shared,) = (folder / "transfer_sets").iterdir()
     found = json.loads((folder / "results.json").read_text())
-    made = [one["transfer_set"] for one in found if one["run"].startswith("dist")]
-    assert len(made) == 2 and made[0] == made[1]
+    students = [one for one in found if one["run"].startswith("distilled")]
+    assert [one["teacher"]["members"] for one in students] == [2, 2]
+    made = [one["transfer_set"] for one in students]
+    assert made[0] == made[1]
     assert all("teacher" not in one["config"] for one in found)
 
 
