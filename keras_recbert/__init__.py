@@ -25,6 +25,7 @@ __getattr__, _, _ = lazy_loader.attach(
     submod_attrs={
         "data.prepare": ["prepare"],
         "server.run": ["play"],
+        "train.averaging": ["average"],
         "train.finetune": ["distill", "finetune", "pretrain"],
         "train.masked_words": ["explain_words"],
         "train.probe": ["probe"],
@@ -32,6 +33,7 @@ __getattr__, _, _ = lazy_loader.attach(
 )
 __all__ = [
     "ModelCard",
+    "average",
     "blocks",
     "build",
     "count_parameters",

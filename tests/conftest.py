@@ -113,6 +113,17 @@ def eager_steps(monkeypatch):
     monkeypatch.setattr(keras.Model, "run_eagerly", always)
 
 
+@pytest.fixture(scope="module")
+def eager_module():
+    """As `eager_steps`, for fixtures of the module too."""
+    import keras
+
+    with pytest.MonkeyPatch.context() as patch:
+        always = property(lambda model: True, lambda model, value: None)
+        patch.setattr(keras.Model, "run_eagerly", always)
+        yield
+
+
 @pytest.fixture(scope="session")
 def data_dir():
     """`pathlib.Path` of the real data, from RECBERT_DATA_DIR."""

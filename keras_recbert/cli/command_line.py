@@ -30,6 +30,7 @@ from keras_recbert.cli.speed import (
 )
 from keras_recbert.cli.table import table
 from keras_recbert.cli.training import (
+    average,
     distill,
     evaluate,
     finetune,
@@ -58,6 +59,7 @@ COMMANDS = {
     "quickstart": quickstart,
     "finetune": finetune,
     "distill": distill,
+    "average": average,
     "augment": augment,
     "prepare": prepare,
     "pretrain": pretrain,

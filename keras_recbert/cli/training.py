@@ -68,6 +68,38 @@ def distill(config: Annotated[DistillationConfig, arg(name="")]):
     _print_results(config, results)
 
 
+def average(
+    runs: Annotated[Positional[list[str]], arg(metavar="RUN RUN [RUN ...]")],
+    output_dir: str,
+    export: bool = True,
+    overwrite: bool = False,
+):
+    """Averages the weights of runs that differ in their seeds, and scores the mean.
+
+    It often scores better than each of them, at the cost of one (model soups, Wortsman
+    et al. 2022).
+
+    Args:
+        runs: Output folders of recbert finetune or distill that started from the same
+            weights, with the same options but for the seed.
+        output_dir: Folder for everything this writes.
+        export: Write a SavedModel into it.
+        overwrite: Replace what is in the output folder of another average.
+    """
+    from keras_recbert.train.averaging import average
+
+    _, results = average(runs, output_dir, export, overwrite)
+    main = results["main_score"]
+    for member in results["averaged"]:
+        print(f"seed {member['seed']}: {main.replace('_', ' ')} {member[main]:.4f}")
+    for name, score in results["scores"].items():
+        print(f"{name.replace('_', ' ')}: {score:.4f}")
+    print(
+        f"The mean of {len(runs)} runs. Everything is in {output_dir}/ (results.json, "
+        f"model.keras{', savedmodel/' if export else ''}{_reports(output_dir)})."
+    )
+
+
 def _print_results(config, results):
     """Prints scores, time and place of a finished run."""
     for name, score in results["scores"].items():

@@ -218,6 +218,7 @@ def _recipe_of(path, label, run):
 
 def _partial(runs):
     """Sentences on seeds and stages that are missing."""
+    runs = [run for run in runs if "averaged_seeds" not in run]
     all_seeds = sorted({run["config"]["seed"] for run in runs})
     for (label, model), found in _groups(runs).items():
         seeds = sorted(run["config"]["seed"] for run in found)

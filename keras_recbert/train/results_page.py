@@ -125,10 +125,16 @@ def _row(task, model, found, metric, values, runs, setups):
         spread(values, 1),
         _published(first, task, metric),
         f"{first['train_examples']:,}",
-        ", ".join(str(run["config"]["seed"]) for run in found),
+        ", ".join(map(_seeds, found)),
         spread(minutes, 0),
         ", ".join(str(1 + setups.index(s)) for s in dict.fromkeys(map(_setup, found))),
     ]
+
+
+def _seeds(run):
+    """The seed of a run, or those of the runs that it is the mean of."""
+    seeds = run.get("averaged_seeds", [run["config"]["seed"]])
+    return "+".join(map(str, seeds))
 
 
 def _chosen_on(run, runs):

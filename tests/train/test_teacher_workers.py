@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 
-import keras
 import numpy as np
 import pytest
 from toy_texts import reviews, tiny_model
@@ -57,12 +56,8 @@ def make(teacher, folder, workers, texts=TEXTS, **options):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def eager():
-    """As `eager_steps`, for fixtures of the module too."""
-    with pytest.MonkeyPatch.context() as patch:
-        always = property(lambda model: True, lambda model, value: None)
-        patch.setattr(keras.Model, "run_eagerly", always)
-        yield
+def eager(eager_module):
+    """All of them, to begin with."""
 
 
 @pytest.fixture(scope="module")
