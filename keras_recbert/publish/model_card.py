@@ -163,7 +163,7 @@ def _training(facts, results, data_licence):
         ("training examples", facts.get("train_examples")),
         ("optimizer steps", facts.get("steps")),
         ("seconds", round(facts["seconds"]) if "seconds" in facts else None),
-        ("seed", config.get("seed", facts.get("seed"))),
+        ("seed", _seed(facts)),
         ("precision", _precision(facts.get("precision"))),
         ("device", facts.get("device")),
         ("versions", _versions(facts["versions"]) if "versions" in facts else None),
@@ -182,6 +182,15 @@ def _training(facts, results, data_licence):
         "Its options; what is off or unset is left out, and so are folders of paths:",
         f"```yaml\n{_yaml(chosen)}```",
     ]
+
+
+def _seed(facts):
+    """The seed of a run, or those of the runs whose weights it is the mean of."""
+    if "averaged_seeds" in facts:
+        return (
+            f"{', '.join(map(str, facts['averaged_seeds']))}: the mean of the weights"
+        )
+    return facts.get("config", {}).get("seed", facts.get("seed"))
 
 
 def _data_sets(facts):
@@ -221,11 +230,12 @@ def _scores(facts):
         if not others:
             return ["None are recorded."]
         return ["As the preset records them:", _table(_flat(others))]
-    seed = facts.get("config", {}).get("seed", facts.get("seed"))
+    seed = UNKNOWN if _seed(facts) is None else _seed(facts)
+    runs = "seeds" if "averaged_seeds" in facts else "one run, seed"
     examples = facts.get("validation_examples") or {}
     measured = ", ".join(f"{number:,} of {split}" for split, number in examples.items())
     paragraphs = [
-        f"Of one run, seed {UNKNOWN if seed is None else seed}, on "
+        f"Of {runs} {seed}, on "
         f"{facts.get('device', f'a device that is {UNKNOWN}')}"
         + (f"; examples: {measured}." if measured else "."),
         _table(_flat(scores)),

@@ -178,14 +178,14 @@ def _average(run, members):
             task=data.name,
             **{name: first.results[name] for name in (*shared, "main_score")},
             scores=scores,
-            best_epoch=None,
             averaged_seeds=[member.config.seed for member in members],
             averaged=[_told(member) for member in members],
             **data.sizes(),
             notes=first.results["notes"],
         )
         results["scores"] |= data.final_scores(run, model)
-        run.write_model(model, results, KEPT, str(config.weights))
+        kept = [name for name in KEPT if name in results] + ["averaged_seeds"]
+        run.write_model(model, results, kept, str(config.weights))
         if config.export:
             model.export_savedmodel(run.folder / "savedmodel", overwrite=True)
         run.finish(results)

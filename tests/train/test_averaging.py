@@ -66,6 +66,9 @@ def test_the_mean_is_scored_and_written_as_a_run(folder, tmp_path, capsys):
     assert results["seconds"] == pytest.approx(sum(one["seconds"] for one in single))
     assert (mean / "report_validation.md").is_file()
     assert not (mean / "checkpoints").exists()
+    assert main(["push", str(mean), str(tmp_path / "published")]) == 0
+    card = (tmp_path / "published/README.md").read_text()
+    assert "Of seeds 0, 1: the mean of the weights, on" in card
     # Another is not lost by mistake.
     assert main(command) == 2
     assert "holds a finished run" in capsys.readouterr().err
