@@ -7,6 +7,7 @@ import numpy as np
 
 import keras_recbert
 from keras_recbert.config import DistillationConfig, FineTuningConfig
+from keras_recbert.convert.hub_folder import with_revision
 from keras_recbert.core.extras import check_installed
 from keras_recbert.core.json_files import read_json
 from keras_recbert.core.mappings import from_mapping
@@ -148,7 +149,8 @@ def _average(run, members):
     config, first = run.config, members[0]
     data = load_run_data(config).limited(config.limit)
     checksums = data.checksums()
-    changed = [k for k, v in checksums.items() if first.results["checksums"][k] != v]
+    before = first.results["checksums"]
+    changed = [name for name, value in checksums.items() if before.get(name) != value]
     if changed:
         raise ValueError(
             f"The runs had other examples than there are now: {', '.join(changed)} of "
@@ -185,7 +187,7 @@ def _average(run, members):
         )
         results["scores"] |= data.final_scores(run, model)
         kept = [name for name in KEPT if name in results] + ["averaged_seeds"]
-        run.write_model(model, results, kept, str(config.weights))
+        run.write_model(model, results, kept, with_revision(config.weights))
         if config.export:
             model.export_savedmodel(run.folder / "savedmodel", overwrite=True)
         run.finish(results)
@@ -201,9 +203,8 @@ def _told(member):
 
 def _mean_of(models):
     """The first of the models, with the mean of all weights."""
-    names = [[variable.path for variable in model.weights] for model in models]
     shapes = [[tuple(v.shape) for v in model.weights] for model in models]
-    if any(one != names[0] for one in names) or any(one != shapes[0] for one in shapes):
+    if any(one != shapes[0] for one in shapes):
         raise ValueError(
             "The runs have weights of other shapes, so their vocabularies or sizes "
             "differ: they cannot be averaged."
