@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import keras_recbert
 from keras_recbert.heads import get_head
+from keras_recbert.text.text_preprocessor import TextPreprocessor
 from keras_recbert.train.run_data import RunData
 from keras_recbert.train.run_model import model_arguments, row_length
 from keras_recbert.train.task_batches import TaskBatches
@@ -81,7 +82,7 @@ class SeveralTasks:
                 "task": data.task.head,
                 **data.task.head_arguments,
                 **_of_head(data.task.head, config.overrides),
-                "fields": list(data.task.fields),
+                "fields": list(TextPreprocessor.fields[: len(data.task.fields)]),
             }
             for name, data in self.data.items()
         }

@@ -209,6 +209,17 @@ def test_a_student_of_several_tasks(teacher, glue, tmp_path, eager_steps):
     )
 
 
+def test_a_premise_is_a_text(tmp_path, eager_steps):
+    """Fields go by their places, whatever a data set calls them."""
+    for task in ("rte", "cb"):
+        (path,) = (path for path in (SAMPLES / task).iterdir() if path.is_dir())
+        (tmp_path / path.name).symlink_to(path)
+    options = {"task": ["rte", "cb"], "output_dir": str(tmp_path / "run")}
+    model, results = fine_tune(config(str(tmp_path), **options, limit=8))
+    assert model.head_view("cb").fields == ("text", "text_pair")
+    assert "validation_cb_accuracy" in results["scores"]
+
+
 def test_what_is_refused(teacher, glue, tmp_path):
     def refused(match, **options):
         with pytest.raises(ValueError, match=match):
