@@ -4,6 +4,7 @@ import csv
 import json
 import pathlib
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -115,6 +116,7 @@ def test_the_score_of_a_task_is_that_of_its_head(teacher, glue):
 
 def test_batches_are_of_one_task_in_an_order_by_chance(glue):
     """Algorithm 1 of Liu et al. 2019: all batches of all tasks, shuffled anew."""
+    keras.utils.set_random_seed(0)  # orders of three batches are often the same
     data = load_run_data(config(glue, batch_size=4, learning_rate=1e-3))
     learned = data.labelled(config(glue, batch_size=4))
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij"]
