@@ -9,7 +9,6 @@ import keras_recbert
 from keras_recbert.config import DistillationConfig, FineTuningConfig
 from keras_recbert.convert.hub_folder import with_revision
 from keras_recbert.core.extras import check_installed
-from keras_recbert.core.json_files import read_json
 from keras_recbert.core.mappings import from_mapping
 from keras_recbert.models.precision import in_precision
 from keras_recbert.train.fine_tuning import load_run_data
@@ -20,6 +19,7 @@ from keras_recbert.train.run_folder import (
     RunKind,
     clear_folder,
 )
+from keras_recbert.train.table_runs import read_result
 from keras_recbert.train.training_run import FINE_TUNING, KEPT
 
 CONFIGS = {"fine-tuning": FineTuningConfig, "distillation": DistillationConfig}
@@ -95,7 +95,7 @@ class _Member:
                 f"{folder} holds no finished run: there is no {RESULTS}. Expected the "
                 "output folder of `recbert finetune` or `recbert distill`."
             )
-        results = read_json(path)
+        results = read_result(path)
         kind = results.get("kind") if isinstance(results, dict) else None
         if kind not in CONFIGS:
             raise ValueError(
@@ -209,8 +209,6 @@ def _mean_of(models):
             "The runs have weights of other shapes, so their vocabularies or sizes "
             "differ: they cannot be averaged."
         )
-    values = [model.get_weights() for model in models]
-    models[0].set_weights(
-        [np.mean(value, axis=0) for value in zip(*values, strict=True)]
-    )
+    values = zip(*(model.get_weights() for model in models), strict=True)
+    models[0].set_weights([np.mean(value, axis=0) for value in values])
     return models[0]

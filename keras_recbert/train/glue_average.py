@@ -8,7 +8,12 @@ import pathlib
 import statistics
 
 from keras_recbert.data.task_spec import get_task
-from keras_recbert.train.table_runs import markdown_table, read_result, spread
+from keras_recbert.train.table_runs import (
+    markdown_table,
+    read_result,
+    seeds_of,
+    spread,
+)
 
 TASKS = ("cola", "sst2", "mrpc", "stsb", "qqp", "mnli", "qnli", "rte", "wnli")
 WITHOUT_WNLI = TASKS[:-1]
@@ -211,5 +216,5 @@ def _cell(results):
 
 def _chosen(name, task, best, runs):
     main = [100 * _main_score(one) for one in runs if one["task"] == task]
-    rate, seed = f"{best['learning_rate']:g}", str(best["config"]["seed"])
+    rate, seed = f"{best['learning_rate']:g}", seeds_of(best)
     return [name, get_task(task).folder, str(len(main)), rate, seed, spread(main, 1)]

@@ -10,7 +10,7 @@ from keras_recbert.train.fine_tuning_table import percentages
 from keras_recbert.train.probing_section import make_probing_section
 from keras_recbert.train.published import TITLES, published_score, source_of
 from keras_recbert.train.results_files import find_results, label_of, read_results
-from keras_recbert.train.table_runs import markdown_table, spread
+from keras_recbert.train.table_runs import markdown_table, seeds_of, spread
 
 NONE = "–"
 HEADER = (
@@ -125,16 +125,10 @@ def _row(task, model, found, metric, values, runs, setups):
         spread(values, 1),
         _published(first, task, metric),
         f"{first['train_examples']:,}",
-        ", ".join(map(_seeds, found)),
+        ", ".join(map(seeds_of, found)),
         spread(minutes, 0),
         ", ".join(str(1 + setups.index(s)) for s in dict.fromkeys(map(_setup, found))),
     ]
-
-
-def _seeds(run):
-    """The seed of a run, or those of the runs that it is the mean of."""
-    seeds = run.get("averaged_seeds", [run["config"]["seed"]])
-    return "+".join(map(str, seeds))
 
 
 def _chosen_on(run, runs):

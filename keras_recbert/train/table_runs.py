@@ -210,6 +210,12 @@ def read_result(path):
         raise ValueError(f"{path} is damaged: {error}. Remove it.") from error
 
 
+def seeds_of(run):
+    """The seed of a run, or those of the runs that it is the mean of, as `0+1+2`."""
+    seeds = run.get("averaged_seeds", [run["config"]["seed"]])
+    return "+".join(map(str, seeds))
+
+
 def refuse_other_options(run, changed):
     """Raises `ValueError`: a finished run is not one of this table."""
     raise ValueError(

@@ -96,6 +96,9 @@ def test_what_differs_in_more_than_the_seed_is_refused(folder, tmp_path):
     (other / "results.json").write_text('{"kind": "pre-training"}')
     with pytest.raises(ValueError, match="is of pre-training. Only runs of"):
         keras_recbert.average([seed0, other], tmp_path / "mean")
+    (other / "results.json").write_text('{"kind": "fine-tu')
+    with pytest.raises(ValueError, match="pretrained/results.json is damaged"):
+        keras_recbert.average([seed0, other], tmp_path / "mean")
 
 
 def test_other_examples_are_refused(folder, tmp_path):

@@ -91,6 +91,17 @@ def test_ours_stands_beside_the_published_score(write, tmp_path):
     assert page.endswith("## Stale and partial files\n\nNone.\n")
 
 
+def test_a_mean_of_runs_names_their_seeds_and_is_no_part_of_others(write, tmp_path):
+    """A seed that other recipes lack does not make them partial."""
+    name = "rates-average-bert_minilm-seed3"
+    mean = run(3, 0.7, run=name, averaged_seeds=[3, 4])
+    write([run(0, 0.6), run(1, 0.6), mean])
+    page = make_results_page([tmp_path], tmp_path / "docs")
+    (row,) = (row for row in page.splitlines() if row.startswith("| rates-average |"))
+    assert row.split(" | ")[8] == "3+4"
+    assert "partial" not in page.partition("## Stale")[2].partition("\n")[2]
+
+
 def test_a_recipe_names_published_scores(write, tmp_path):
     """In place of those of the card, which are of other runs."""
     write("task: rte\npublished: {accuracy: 64.5, source: A thesis}\n", "rates.yaml")
