@@ -93,7 +93,7 @@ class BidirectionalLSTM(CheckedLayer):
             self.recurrent_kernel,
             self.bias,
             self.agreed_mask(inputs, padding_mask, mask),
-            choose(self.implementation, self.units)[0],
+            choose(self.implementation, self.units, packs=not training)[0],
             keep_states=bool(training),
         )
         return ops.cast(outputs, self.compute_dtype)
@@ -104,7 +104,11 @@ class BidirectionalLSTM(CheckedLayer):
     def explain_row(self):
         """What runs, see `keras_recbert.explain`."""
         return chosen_row(
-            "bidirectional LSTM", self.implementation, self.units, loops=True
+            "bidirectional LSTM",
+            self.implementation,
+            self.units,
+            loops=True,
+            packs=True,
         )
 
     def get_config(self):

@@ -16,7 +16,7 @@ class Row:
         num_layers: int. Layers of the encoder that compute it.
         width: int, or None where it does not count.
         training, inference, exported: str. What runs in a training step, in a forward
-            pass, and in a SavedModel: `"reference"`, `"loop"` or `"xla"`, as
+            pass, and in a SavedModel: `"reference"`, `"loop"`, `"packed"` or `"xla"`, as
             `keras_recbert.ops.implementation` has them; or who computes it.
         reason: str. Why that runs in training.
         exported_reason: str. Why a SavedModel has something else; or empty.
@@ -32,7 +32,7 @@ class Row:
     exported_reason: str = ""
 
 
-def chosen_row(what, implementation, width, loops=False):
+def chosen_row(what, implementation, width, loops=False, packs=False):
     """The row of a layer that asks `choose` which implementation to run.
 
     Args:
@@ -40,6 +40,7 @@ def chosen_row(what, implementation, width, loops=False):
         implementation: str. Its argument.
         width: int. Width of what it computes element by element.
         loops: bool. Whether it has a loop over time.
+        packs: bool. As for `choose`.
 
     Returns:
         `Row` of what is chosen here, and where a SavedModel is traced.
@@ -48,8 +49,8 @@ def chosen_row(what, implementation, width, loops=False):
         # What has no loop over time has no such form: `use_xla` is all it asks.
         implementation = "loop"
     name, reason = choose(implementation, width)
-    with portable_graphs():
-        exported, exported_reason = choose(implementation, width)
+    with portable_graphs(packing=True):
+        exported, exported_reason = choose(implementation, width, packs)
     if exported == name:
         exported_reason = ""
     return Row(what, 1, width, name, name, exported, reason, exported_reason)

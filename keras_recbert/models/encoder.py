@@ -61,6 +61,8 @@ class Encoder(FreezableModel):
             layer `embeddings` the vectors by its `set_vectors`.
         takes_vectors: bool. Whether it takes, as one that reads words does, the folder
             of a BERT as `vectors`, for its word pieces.
+        packs_rows: bool. Whether a SavedModel of it computes next to nothing for
+            padding, so that the rows of a batch stay together.
         fine_tuning: dict. Fields of
             `keras_recbert.tasks.fine_tuning_defaults.FineTuningDefaults` that suit it.
         test_sizes: dict. Arguments of the small encoder of the contract tests.
@@ -69,6 +71,7 @@ class Encoder(FreezableModel):
     tokenizer = "WordPieceTokenizer"
     takes_vectors = False
     reads_words = False
+    packs_rows = False
     fine_tuning = types.MappingProxyType({})
     test_sizes = types.MappingProxyType({})
 

@@ -58,6 +58,7 @@ class WordBiLSTMEncoder(Encoder):
 
     tokenizer = "WordTokenizer"
     reads_words = True
+    packs_rows = True
     # AdamW at the rate of BERT would leave random vectors near where they were drawn.
     fine_tuning = {"learning_rate": 1e-3, "pooling": "first"}
     test_sizes = {"num_layers": 1, "recurrent_dim": 5, "vector_dim": 7, "pooled_dim": 6}

@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from keras_recbert.ops.implementation import at_least_float32, with_and_without_xla
+from keras_recbert.ops.packed_lstm import packed_lstm
 from keras_recbert.ops.time_loop import steps_of, time_loop
 
 
@@ -34,7 +35,8 @@ def bidirectional_lstm(
     `"reference"` is these equations, differentiated by TensorFlow. `"loop"` has a
     gradient of its own: backwards, only `dh` and `dc` run in sequence; the slopes of
     the gates and the gradient of U are computed for all steps at once. `"xla"` is the
-    same, its loops compiled.
+    same, its loops compiled. `"packed"` reads the tokens without the padding, see
+    `packed_lstm`; its gradient is TensorFlow's.
 
     Args:
         inputs: float tensor `(batch_size, sequence_length, input_dim)`.
@@ -43,7 +45,7 @@ def bidirectional_lstm(
         recurrent_kernel: float tensor `(2, units, 4 * units)`, U of both.
         bias: float tensor `(2, 4 * units)`.
         padding_mask: optional tensor `(batch_size, sequence_length)`; 1 = token.
-        implementation: `"reference"`, `"loop"` or `"xla"`.
+        implementation: `"reference"`, `"loop"`, `"packed"` or `"xla"`.
         keep_states: bool. Keeps what the gradient needs of the forward pass; without,
             a gradient runs the forward pass again.
 
@@ -60,7 +62,10 @@ def bidirectional_lstm(
     length = tf.shape(inputs)[1] if length is None else length
     if padding_mask is None:
         padding_mask = tf.ones([batch_size, length], tf.bool)
-    mask = tf.transpose(tf.cast(padding_mask, tf.bool))[:, :, tf.newaxis]
+    padding_mask = tf.cast(padding_mask, tf.bool)
+    if implementation == "packed":
+        return packed_lstm(inputs, kernel, recurrent_kernel, bias, padding_mask)
+    mask = tf.transpose(padding_mask)[:, :, tf.newaxis]
     # Time first: what a step reads lies together.
     rows = tf.reshape(tf.transpose(inputs, [1, 0, 2]), [-1, inputs.shape[2]])
 

@@ -20,17 +20,24 @@ IMPLEMENTATIONS = ("auto", "reference", "loop", "xla")
 MIN_XLA_WIDTH = 256
 
 _portable = contextvars.ContextVar("portable", default=False)
+_packing = contextvars.ContextVar("packing", default=False)
 _compiling = contextvars.ContextVar("compiling", default=True)
 
 
 @contextlib.contextmanager
-def portable_graphs():
-    """Nothing that is traced inside is left to XLA: what is saved runs anywhere."""
-    token = _portable.set(True)
+def portable_graphs(packing=False):
+    """Nothing that is traced inside is left to XLA: what is saved runs anywhere.
+
+    Args:
+        packing: bool. Whether a scan may compute the tokens of a batch without its
+            padding, by ops of TensorFlow that other runtimes lack.
+    """
+    tokens = _portable.set(True), _packing.set(packing)
     try:
         yield
     finally:
-        _portable.reset(token)
+        _portable.reset(tokens[0])
+        _packing.reset(tokens[1])
 
 
 @contextlib.contextmanager
@@ -59,19 +66,24 @@ def check_implementation(implementation):
         )
 
 
-def choose(implementation, width):
+def choose(implementation, width, packs=False):
     """Which implementation a layer runs, and why.
 
     Args:
         implementation: str. One of `IMPLEMENTATIONS`, what the user asked for.
         width: int. Width of what the layer computes element by element.
+        packs: bool. Whether the layer has a loop over the tokens of a batch without
+            its padding, too, `"packed"`.
 
     Returns:
-        Tuple of `"reference"`, `"loop"` or `"xla"`, and the reason in words.
+        Tuple of `"reference"`, `"loop"`, `"packed"` or `"xla"`, and the reason in
+        words.
     """
     if implementation in ("reference", "loop"):
         return implementation, "asked for"
     if _portable.get():
+        if packs and _packing.get():
+            return "packed", "a SavedModel has no XLA, and rows of unlike length"
         return "loop", "a SavedModel must run where there is no XLA"
     if implementation == "xla":
         return "xla", "asked for"

@@ -164,7 +164,7 @@ def model_predictor(model, head=None):
     if model.preprocessor.text_field is not None:
         names = (model.preprocessor.text_field,)
         specs = [tf.TensorSpec([None], tf.string, *names)]
-    with portable_graphs():
+    with portable_graphs(packing=True):
         traced = tf.function(from_fields).get_concrete_function(*specs)
 
     def function(**texts):

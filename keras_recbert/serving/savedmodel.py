@@ -187,7 +187,7 @@ def _write(folder, endpoints, model):
     concrete function a second time.
     """
     read, traced = {}, {}
-    with portable_graphs():
+    with portable_graphs(packing=True):
         for name, (function, signature) in endpoints.items():
             function = tf.function(function, signature, autograph=False)
             traced[name] = function.get_concrete_function()

@@ -22,13 +22,14 @@ LENGTHS = _few_sizes(4, 4)  # 4, 8, ... 60, 64, 72, 80, ... 128, 144, ...
 NUMBERS_OF_ROWS = [0, 1, 2, 3, *(2**power for power in range(2, 31))]
 
 
-def call_by_length(model, features, max_length):
+def call_by_length(model, features, max_length, packs_rows=False):
     """Outputs of a model, its rows sorted and computed a group of like length a time.
 
     A short row of a batch then costs as much as it does among others of its length;
     outputs are the same but for rounding. To be called in a graph. A group has one of
     `NUMBERS_OF_ROWS`, as 8 and 3 of 11, and is padded to one of `LENGTHS`. Rows of a
-    fixed length, and examples with several rows each, such as choices, are one group.
+    fixed length, and examples with several rows each, such as choices, are one group;
+    so are those of a model to which padding costs little.
 
     Args:
         model: `keras.Model` of packed ids, a nest of outputs `(batch_size, ...)`, whose
@@ -36,12 +37,13 @@ def call_by_length(model, features, max_length):
         features: dict of int32 tensors `(batch_size, sequence_length)` or `(batch_size,
             num_choices, sequence_length)`, as a `Packer` gives them.
         max_length: int. The most tokens of a row that the model takes.
+        packs_rows: bool. As `Encoder` has it.
 
     Returns:
         What `model(features)` gives.
     """
     ids = features["token_ids"]
-    if ids.shape.rank != 2 or ids.shape[1] is not None:
+    if packs_rows or ids.shape.rank != 2 or ids.shape[1] is not None:
         return model(features, training=False)
     lengths = tf.reduce_sum(features["padding_mask"], axis=1)
     width = tf.shape(ids)[1]

@@ -90,7 +90,7 @@ class SentenceEncoder(keras.Model):
             vectors = keras.layers.UnitNormalization(dtype="float32")(vectors)
         super().__init__(inputs=encoder.input, outputs=vectors, name=name)
         self.preprocessor = preprocessor
-        self._max_length = encoder.max_sequence_length
+        self._limits = encoder.max_sequence_length, encoder.packs_rows
         spec = {key: tf.TensorSpec([None, None], tf.int32) for key in encoder.input}
         # Past Keras, which would track it.
         object.__setattr__(
@@ -164,7 +164,7 @@ class SentenceEncoder(keras.Model):
             answer: as for `TextModel.answer_texts`.
         """
         packed = self.preprocessor(self.preprocessor.columns(columns))
-        vectors = call_by_length(self, packed, self._max_length)
+        vectors = call_by_length(self, packed, *self._limits)
         return (answer or self.answer)(vectors)
 
     def answers_by_head(self):

@@ -311,7 +311,9 @@ class TextModel(FineTunedModel):
         packed = self.preprocessor(columns)
         names = self.preprocessor.row_features
         features = {name: packed[name] for name in packed if name not in names}
-        logits = call_by_length(self, features, self.encoder.max_sequence_length)
+        encoder = self.encoder
+        limits = encoder.max_sequence_length, encoder.packs_rows
+        logits = call_by_length(self, features, *limits)
         return logits, {k: packed[k] for k in names}
 
     def answer_raw_texts(self, texts):

@@ -20,6 +20,7 @@ from keras_recbert.ops.implementation import portable_graphs
 from keras_recbert.ops.matrix_product import matrix_product
 
 NAMES = ("bert_tiny", "swish_tiny", "trans_blstm_tiny")
+IMPLEMENTATIONS = {"reference", "loop", "packed", "xla"}
 # Some layers at least as wide as XLA pays for, some not.
 WIDE = {"hidden_dim": 256, "num_heads": 2}
 
@@ -100,14 +101,14 @@ def test_the_recurrences_are_asked_for_what_the_rows_say(
     real = getattr(layer_module, op)
 
     def spy(*args, **kwargs):
-        asked.append({"reference", "loop", "xla"} & {a for a in args if type(a) is str})
+        asked.append(IMPLEMENTATIONS & {a for a in args if type(a) is str})
         return real(*args, **kwargs)
 
     monkeypatch.setattr(layer_module, op, spy)
     encoder(token_batch())
     row = rows_of(explain(encoder))[what]
     assert asked == [{row.inference}] * row.num_layers
-    with portable_graphs():
+    with portable_graphs(packing=True):
         encoder(token_batch())
     assert asked[row.num_layers :] == [{row.exported}] * row.num_layers
 
@@ -121,7 +122,7 @@ def test_rows_of_named_sizes():
     assert "GELU" not in swish
     assert swish["dropout, residual, LayerNorm"].num_layers == 24
     lstm = rows_of(keras_recbert.explain("trans_blstm_base"))["bidirectional LSTM"]
-    assert (lstm.num_layers, lstm.width, lstm.exported) == (12, 768, "loop")
+    assert (lstm.num_layers, lstm.width, lstm.exported) == (12, 768, "packed")
     tiny = rows_of(keras_recbert.explain("bert_tiny", implementation="xla"))
     assert (tiny["GELU"].width, tiny["GELU"].reason) == (512, "asked for")
     # Six products a block would be counted here if queries and keys had their own.

@@ -11,7 +11,7 @@ from reference.numbers import finite_differences
 
 from keras_recbert.ops.bidirectional_lstm import bidirectional_lstm
 
-IMPLEMENTATIONS = ("reference", "loop", "xla")
+IMPLEMENTATIONS = ("reference", "loop", "packed", "xla")
 NAMES = ("inputs", "kernel", "recurrent_kernel", "bias")
 UNITS = 2
 
@@ -101,7 +101,7 @@ def test_implementations_agree_in_float32(length):
     arguments = [argument.astype("float32") for argument in given[0]]
     expected = outputs_and_gradients(arguments, mask, upstream, "reference")
     assert_close(expected[0], equations(*given[0], mask), 1e-5, "the reference")
-    for implementation in ("loop", "xla"):
+    for implementation in IMPLEMENTATIONS[1:]:
         found = outputs_and_gradients(arguments, mask, upstream, implementation)
         assert found[0].dtype == "float32"
         assert_all_close(found, expected, 1e-5)
@@ -188,6 +188,14 @@ def test_backwards_is_forwards_of_the_reversed_sequence(implementation):
     assert_close(swapped[:, :, UNITS:], outputs[:, :, :UNITS], 1e-12)
 
 
+@pytest.mark.parametrize("shape", [(0, 3), (2, 3), (1, 1), (2, 0)])
+def test_packed_rows_may_have_no_token(shape):
+    arguments = [tf.constant(one) for one in make_arguments(3)[0][1:]]
+    none = tf.ones((*shape, 3), tf.float64), *arguments, np.zeros(shape, bool)
+    outputs = bidirectional_lstm(*none, implementation="packed")
+    np.testing.assert_array_equal(outputs, np.zeros((*shape, 2 * UNITS)))
+
+
 @pytest.mark.parametrize("implementation", ["loop", "xla"])
 def test_gradients_need_no_kept_states(implementation):
     arguments, mask, upstream = make_arguments(7)
@@ -214,8 +222,11 @@ def test_states_are_kept_only_if_asked():
     assert (stacked(False), stacked(True)) == (2, 6)
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+COMPILED = [(name, xla) for name in IMPLEMENTATIONS for xla in (False, True)]
+COMPILED.remove(("packed", True))  # the rows of its steps have no fixed number
+
+
+@pytest.mark.parametrize(("implementation", "jit_compile"), COMPILED)
 def test_compiled_equals_eager(implementation, jit_compile):
     arguments, mask, upstream = make_arguments(7)
 

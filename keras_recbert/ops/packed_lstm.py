@@ -1,0 +1,90 @@
+"""Both directions of an LSTM over the tokens of a batch, without its padding."""
+
+import tensorflow as tf
+
+from keras_recbert.ops.implementation import at_least_float32
+
+
+def packed_lstm(inputs, kernel, recurrent_kernel, bias, padding_mask):
+    """Gives what `bidirectional_lstm` gives; the padding costs nothing.
+
+    The rows are sorted, the one of most tokens first. The products over all steps read
+    the tokens alone, and step `s` has the rows of more than `s` tokens. The backward
+    direction starts at the last token of each row, so both have the same rows at a
+    step, and share one loop.
+
+    Args:
+        inputs, kernel, recurrent_kernel, bias: as for `bidirectional_lstm`.
+        padding_mask: bool tensor `(batch_size, sequence_length)`.
+
+    Returns:
+        As `bidirectional_lstm`.
+    """
+    dtype, units = at_least_float32(inputs.dtype), recurrent_kernel.shape[1]
+    shape = tf.shape(padding_mask)
+    places, forwards, backwards, rows_of_step = _pack(padding_mask)
+
+    tokens = tf.gather_nd(inputs, places)
+    gates = tf.nn.bias_add(tf.matmul(tokens, kernel), tf.reshape(bias, [-1]))
+    gates = tf.reshape(gates, [-1, 4 * units])  # token by token, both directions
+    order = tf.stack([2 * forwards, 2 * backwards + 1])
+    gates = tf.cast(tf.gather(gates, order), dtype)
+
+    def body(step, begin, h, c, *outputs):
+        num_rows = rows_of_step[step]
+        end = begin + num_rows
+        h, c = h[:, :num_rows], c[:, :num_rows]
+        update = gates[:, begin:end] + tf.matmul(h, recurrent_kernel)
+        i, f, g, o = tf.split(update, 4, axis=-1)
+        c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
+        h = tf.sigmoid(o) * tf.tanh(c)
+        written = zip(outputs, tf.unstack(h), strict=True)
+        return step + 1, end, h, c, *(array.write(step, x) for array, x in written)
+
+    steps = tf.size(rows_of_step)
+    zeros = tf.zeros([2, shape[0], units], dtype)
+    outputs = [
+        tf.TensorArray(dtype, steps, element_shape=[None, units], infer_shape=False)
+        for _ in range(2)
+    ]
+    number, states = tf.TensorShape([]), tf.TensorShape([2, None, units])
+    arrays = [tf.TensorShape(None)] * 2
+    outputs = tf.while_loop(
+        lambda step, *_: step < steps,
+        body,
+        (0, 0, zeros, zeros, *outputs),
+        shape_invariants=(number, number, states, states, *arrays),
+    )[-2:]
+    padded = [*tf.unstack(shape), units]
+    halves = [
+        tf.scatter_nd(tf.gather(places, order), array.concat(), padded)
+        for array, order in zip(outputs, (forwards, backwards), strict=True)
+    ]
+    return tf.concat(halves, -1)
+
+
+def _pack(mask):
+    """Where the tokens of a batch are, and when each direction reads them.
+
+    Args:
+        mask: bool tensor `(batch_size, sequence_length)`.
+
+    Returns:
+        Tuple of int32 tensors: `(num_tokens, 2)`, row and column of each token, the row
+        of most tokens first; `(num_tokens,)` twice, the tokens in the order in which
+        the forward and the backward direction read them, step by step; `(num_steps,)`,
+        the rows of each step.
+    """
+    lengths = tf.reduce_sum(tf.cast(mask, tf.int32), axis=1)
+    rows = tf.argsort(lengths, direction="DESCENDING")
+    lengths = tf.gather(lengths, rows)
+    places = tf.cast(tf.where(tf.gather(mask, rows)), tf.int32)
+    places = tf.stack([tf.gather(rows, places[:, 0]), places[:, 1]], axis=1)
+    # One step without rows, where no row has a token: a loop has written something.
+    steps = tf.maximum(1, tf.reduce_max(lengths))
+    has_token = tf.sequence_mask(lengths, steps)
+    step, row = tf.unstack(tf.cast(tf.where(tf.transpose(has_token)), tf.int32), axis=1)
+    ends = tf.cumsum(lengths)
+    forwards = tf.gather(ends - lengths, row) + step
+    backwards = tf.gather(ends - 1, row) - step
+    return places, forwards, backwards, tf.reduce_sum(tf.cast(has_token, tf.int32), 0)
