@@ -14,6 +14,8 @@ from harness import (
     token_batch,
 )
 
+from keras_recbert.ops.implementation import portable_graphs
+
 
 def run_model_contract(name, tmp_path):
     """Checks one registered encoder, shrunk.
@@ -33,6 +35,7 @@ def run_model_contract(name, tmp_path):
     assert_every_weight_learns(encoder, batch)
     _check_bfloat16(name, encoder, batch, expected)
     _check_compiled(encoder, batch, expected)
+    _check_served(encoder, batch, expected)
     _check_round_trip(encoder, batch, expected, tmp_path)
     _check_fit(encoder, batch)  # last: it moves the weights
 
@@ -109,11 +112,32 @@ def _check_bfloat16(name, encoder, batch, expected):
     for weight in mixed.weights:
         assert weight.dtype == "float32", weight.path
     assert_every_weight_learns(mixed, batch)
+    # Rows that are looked up are cast; a table would be each time, whole.
+    tables = {tuple(table.shape) for table in mixed.embeddings.token_tables}
+    casts = _traced(mixed, batch).graph.get_operations()
+    casts = {tuple(op.inputs[0].shape) for op in casts if op.type == "Cast"}
+    assert casts and not casts & tables
+
+
+def _check_served(encoder, batch, expected):
+    with portable_graphs(packing=True):
+        served = _traced(encoder, batch)
+    found = served(batch)
+    for key, output in expected.items():
+        for one, wanted in zip(
+            tf.nest.flatten(found[key]), tf.nest.flatten(output), strict=True
+        ):
+            assert_close(one, wanted)
+
+
+def _traced(encoder, batch):
+    unknown = tf.TensorSpec((None, None), "int32")
+    call = tf.function(encoder, input_signature=[dict.fromkeys(batch, unknown)])
+    return call.get_concrete_function()
 
 
 def _check_compiled(encoder, batch, expected):
-    unknown = tf.TensorSpec((None, None), "int32")
-    call = tf.function(encoder, input_signature=[dict.fromkeys(batch, unknown)])
+    call = _traced(encoder, batch)
     for output, wanted in zip(
         tf.nest.flatten(call(batch)), tf.nest.flatten(expected), strict=True
     ):

@@ -8,6 +8,7 @@ from keras_recbert.layers.checked_layer import ROWS, CheckedLayer
 from keras_recbert.layers.common import bert_initializer
 from keras_recbert.layers.dropout import Dropout
 from keras_recbert.layers.explain_row import NOTHING, chosen_row, training_row
+from keras_recbert.layers.token_embedding import TokenEmbedding
 from keras_recbert.ops.implementation import check_implementation
 
 
@@ -67,7 +68,7 @@ class BertEmbeddings(CheckedLayer):
         self.implementation = implementation
 
         def table(size, name):
-            return keras.layers.Embedding(
+            return TokenEmbedding(
                 size,
                 hidden_dim,
                 embeddings_initializer=bert_initializer(),

@@ -63,6 +63,7 @@ class WordEmbeddings(CheckedLayer):
                 shape=(self.vocabulary_size, self.vector_dim),
                 initializer=keras.initializers.RandomUniform(-INITIAL, INITIAL),
                 trainable=is_trained,
+                autocast=False,  # rows are cast, not the table
             )
             for name, is_trained in CHANNELS[self.channels].items()
         ]
