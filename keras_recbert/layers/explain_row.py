@@ -16,8 +16,8 @@ class Row:
         num_layers: int. Layers of the encoder that compute it.
         width: int, or None where it does not count.
         training, inference, exported: str. What runs in a training step, in a forward
-            pass, and in a SavedModel: `"reference"`, `"loop"`, `"packed"` or `"xla"`, as
-            `keras_recbert.ops.implementation` has them; or who computes it.
+            pass, and in a SavedModel: `"reference"`, `"loop"`, `"packed"` or `"xla"`,
+            as `keras_recbert.ops.implementation` has them; or who computes it.
         reason: str. Why that runs in training.
         exported_reason: str. Why a SavedModel has something else; or empty.
     """
