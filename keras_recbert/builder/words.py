@@ -5,6 +5,8 @@ import os
 
 from keras_recbert.builder.encoder import encoder_class
 
+# In place of a file of vectors: those of `keras_recbert.text.learn_vectors`, or drawn.
+LEARNED, RANDOM = "learned", "random"
 WORD_ARGUMENTS = ("vectors", "texts", "max_words", "min_frequency")
 
 
@@ -34,7 +36,7 @@ def take_words(card, overrides):
     if is_folder(vectors) or isinstance(vectors, TokenTable):
         return *_take_word_pieces(cls, overrides), "WordPieceTokenizer"
     if cls.reads_words:
-        return *_take_words(overrides), cls.tokenizer
+        return *_take_words(card, overrides), cls.tokenizer
     if vectors is not None:
         raise ValueError(
             f"{card.name!r} reads word pieces, whose vectors come from the folder of a "
@@ -43,17 +45,27 @@ def take_words(card, overrides):
     return overrides, None, cls.tokenizer
 
 
-def _take_words(overrides):
+def vector_dim(card, overrides):
+    """Width of the vectors of an encoder that has them, an int."""
+    default = inspect.signature(encoder_class(card.encoder)).parameters["vector_dim"]
+    return {"vector_dim": default.default, **card.sizes, **overrides}["vector_dim"]
+
+
+def _take_words(card, overrides):
     """Vocabulary and vectors of whole words."""
     rest = {k: v for k, v in overrides.items() if k not in WORD_ARGUMENTS}
     given = {k: overrides[k] for k in WORD_ARGUMENTS if overrides.get(k) is not None}
+    if given.get("vectors") == RANDOM:
+        del given["vectors"]
     if not given:
         return rest, None
-    vectors = given.get("vectors")
-    if rest.get("vocabulary") is None:
+    text = {k: rest[k] for k in ("lowercase", "strip_accents") if k in rest}
+    if given.get("vectors") == LEARNED:
+        dim = vector_dim(card, rest)
+        rest["vocabulary"], vectors = _learn(given, rest.get("vocabulary"), dim, text)
+    elif rest.get("vocabulary") is None:
         from keras_recbert.text.word_vocabulary import learn_words
 
-        text = {k: rest[k] for k in ("lowercase", "strip_accents") if k in rest}
         rest["vocabulary"], vectors = learn_words(**given, **text)
     else:
         vectors = _of_vocabulary(rest["vocabulary"], given)
@@ -65,9 +77,25 @@ def _take_words(overrides):
             f"The vectors of {vectors.source} are {dim} wide. Received: vector_dim="
             f"{rest['vector_dim']}. Leave it out."
         )
-    # Kim 2014, section 3.1: given vectors, as they are and trained.
-    rest.setdefault("channels", "multichannel")
+    rest.setdefault("channels", vectors.channels)
     return rest, vectors
+
+
+def _learn(given, vocabulary, dim, text):
+    """Vocabulary and vectors of `texts`."""
+    from keras_recbert.text.learned_vectors import learn_vectors
+    from keras_recbert.text.word_vocabulary import learn_words
+
+    if given.get("texts") is None:
+        raise ValueError(
+            f"Vectors are learned from `texts`. Received: vectors={LEARNED!r} without "
+            "them. Pass texts=[...]."
+        )
+    texts = list(given["texts"])
+    if vocabulary is None:
+        limits = {k: v for k, v in given.items() if k not in ("vectors", "texts")}
+        vocabulary, _ = learn_words(texts, **limits, **text)
+    return vocabulary, learn_vectors(texts, vocabulary, dim, **text)
 
 
 def _take_word_pieces(cls, overrides):
@@ -88,8 +116,7 @@ def _take_word_pieces(cls, overrides):
     take_vocabulary(table, table.words, rest, f"of {table.source}")
     default = inspect.signature(cls).parameters["vector_dim"].default
     dim = rest.setdefault("vector_dim", min(default, table.vector_dim))
-    # One trained table, as a BERT has.
-    rest.setdefault("channels", "non_static")
+    rest.setdefault("channels", table.channels)
     return rest, table.project(dim)
 
 

@@ -65,7 +65,8 @@ class FineTuningConfig(RunConfig):
         vectors: For an encoder of words, such as bilstm_student: a file of word vectors
             of word2vec (.bin), GloVe (.txt) or fastText (.vec), .gz too. Or the folder
             of a BERT: its word pieces and their vectors, for bi_attentive_student, too.
-            By default the vectors are random.
+            Or learned, of the texts of the run, by what words stand beside; or random.
+            By default they are learned.
         max_words: Words of the vocabulary of an encoder of words: the most frequent
             ones of the training texts.
         min_frequency: How often a word without a vector must occur to be one of them.

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,6 +25,7 @@ class TokenTable(WordVectors):
             files do not say.
     """
 
+    channels: ClassVar[str] = "non_static"  # one trained table, as a BERT has
     lowercase: bool | None = None
     strip_accents: bool | None = None
 

@@ -24,6 +24,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         ],
         "word_tokenizer": ["WordTokenizer"],
         "word_vectors": ["WordVectors", "read_word_vectors"],
+        "learned_vectors": ["learn_vectors"],
         "word_vocabulary": ["learn_words"],
         "wordpiece_tokenizer": ["WordPieceTokenizer"],
     },

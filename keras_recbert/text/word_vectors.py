@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import zlib
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,7 +28,14 @@ class WordVectors:
         words: tuple of str, each once.
         vectors: float32 array `(num_words, vector_dim)`, in the order of the words.
         source: str. Path of the file.
+
+    Attributes:
+        channels: str. How `keras_recbert.layers.word_embeddings.WordEmbeddings` uses
+            them unless told otherwise.
     """
+
+    # Kim 2014, section 3.1: given vectors, as they are and trained.
+    channels: ClassVar[str] = "multichannel"
 
     words: tuple
     vectors: np.ndarray

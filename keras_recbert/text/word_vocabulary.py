@@ -1,5 +1,6 @@
 """Which words a vocabulary has: those of texts, of a file of vectors, or of both."""
 
+import dataclasses
 import itertools
 
 import tensorflow as tf
@@ -100,7 +101,7 @@ def read_vectors_of(words, vectors, report=print):
     if not kept:
         raise ValueError(f"{vectors.source} has a vector for none of the words.")
     rows = vectors.vectors[[place[word] for word in kept]]
-    return WordVectors(tuple(kept), rows, vectors.source)
+    return dataclasses.replace(vectors, words=tuple(kept), vectors=rows)
 
 
 def _words_of_file(vectors, max_words, lowercase, strip_accents):

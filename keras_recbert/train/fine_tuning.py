@@ -4,6 +4,7 @@ import dataclasses
 
 from keras_recbert.builder import check_weights, encoder_arguments
 from keras_recbert.builder.encoder import encoder_class
+from keras_recbert.builder.words import LEARNED, RANDOM
 from keras_recbert.config.own_data import file_task
 from keras_recbert.convert.token_table import is_folder, read_token_table
 from keras_recbert.core.extras import check_installed
@@ -213,7 +214,8 @@ def _check_words(config):
                 "`vectors` are for an encoder of words, such as bilstm_student. "
                 f"Received: vectors={vectors!r}, model={model!r}."
             )
-        check_word_vectors(vectors)
+        if vectors not in (LEARNED, RANDOM):
+            check_word_vectors(vectors)
 
 
 def _load(config, task):

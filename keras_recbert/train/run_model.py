@@ -6,10 +6,12 @@ import numpy as np
 
 import keras_recbert
 from keras_recbert.builder.encoder import encoder_class
+from keras_recbert.builder.words import LEARNED, RANDOM, vector_dim
 from keras_recbert.convert.open_checkpoint import open_checkpoint
 from keras_recbert.convert.token_table import is_folder, read_token_table
 from keras_recbert.models.memory_estimate import check_step
 from keras_recbert.models.registry import get_card
+from keras_recbert.text.learned_vectors import learn_vectors
 from keras_recbert.text.vocabulary import learn_vocabulary, load_vocabulary
 from keras_recbert.text.word_vectors import read_word_vectors
 from keras_recbert.text.word_vocabulary import learn_words
@@ -81,30 +83,71 @@ def reads_words(config):
     return encoder_class(get_card(config.model).encoder).reads_words
 
 
+def learns_vectors(config):
+    """Whether a run learns the vectors of its words from its texts."""
+    if config.vectors is None:
+        return reads_words(config) and config.weights is None
+    return config.vectors == LEARNED
+
+
 def run_vocabulary(config, texts):
     """Vocabulary of a run, which is learned if none is given, and vectors of its words.
+
+    Args:
+        config: `FineTuningConfig`.
+        texts: function that gives an iterable of str, the texts of the run.
 
     Returns:
         Tuple of a list of str and of `WordVectors` or None.
     """
+    if learns_vectors(config):
+        return _learn(config, texts)
     if is_folder(config.vectors):
         table = read_token_table(config.vectors)
         given = config.vocabulary
         return list(table.words) if given is None else load_vocabulary(given), table
     if config.vocabulary is not None:
         vocabulary = load_vocabulary(config.vocabulary)
-        if config.vectors is None:
+        if config.vectors in (None, RANDOM):
             return vocabulary, None
         return vocabulary, read_word_vectors(config.vectors, vocabulary)
     if config.weights is not None:
         return open_checkpoint(config.weights).vocabulary, None
     lowercase = config.lowercase is not False
     if reads_words(config):
-        limits = {"max_words": config.max_words, "min_frequency": config.min_frequency}
-        return learn_words(texts, config.vectors, lowercase=lowercase, **limits)
+        vectors = None if config.vectors == RANDOM else config.vectors
+        return _learn_words(config, texts, vectors)
     print(f"Learning {config.vocabulary_size:,} word pieces ...", flush=True)
     size = config.vocabulary_size
-    return learn_vocabulary(texts, size, lowercase=lowercase), None
+    return learn_vocabulary(texts(), size, lowercase=lowercase), None
+
+
+def _learn(config, texts):
+    """Vocabulary and vectors of the texts of a run."""
+    if config.vocabulary is not None:
+        vocabulary = load_vocabulary(config.vocabulary)
+    else:
+        vocabulary, _ = _learn_words(config, texts, None)
+    print(f"Learning vectors of {len(vocabulary):,} words ...", flush=True)
+    vectors = learn_vectors(
+        texts(),
+        vocabulary,
+        vector_dim(get_card(config.model), config.overrides),
+        lowercase=config.lowercase is not False,
+        seed=config.seed,
+    )
+    return vocabulary, vectors
+
+
+def _learn_words(config, texts, vectors):
+    """The most frequent words of the texts of a run, and vectors of a file."""
+    return learn_words(
+        texts(),
+        vectors,
+        config.max_words,
+        config.min_frequency,
+        lowercase=config.lowercase is not False,
+    )
 
 
 def check_memory(model, batches, batch_size, strategy):

@@ -85,7 +85,8 @@ def train(run, data, learned=None, corpus=None):
     data = data.limited(config.limit)
     notes = [*data.notes, *data.warnings()]
     learned = learned or data.labelled(config)
-    vocabulary, vectors = run_vocabulary(config, corpus or learned.texts())
+    texts = learned.texts if corpus is None else lambda: corpus
+    vocabulary, vectors = run_vocabulary(config, texts)
     checksums = data.checksums() | learned.checksums()
     if vectors is not None:
         checksums["vectors"] = vectors.checksum()

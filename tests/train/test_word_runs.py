@@ -3,12 +3,14 @@
 import json
 
 import pytest
+from harness import assert_close
 from toy_texts import DISLIKED, FILLERS, LIKED, VOCABULARY, write_glue_task
 from word_vector_files import text, vectors_of, write
 
 import keras_recbert
 from keras_recbert.cli import main
 from keras_recbert.config import FineTuningConfig
+from keras_recbert.text import learn_vectors
 from keras_recbert.text.vocabulary import SPECIAL_TOKENS, save_vocabulary
 from keras_recbert.train.run_model import run_vocabulary
 
@@ -42,15 +44,54 @@ def test_a_task_with_vectors(glove, tmp_path, capsys, eager_steps):
     assert model.predict(["a good film", "dull"], verbose=0).shape == (2, 2)
 
 
-def test_words_of_a_run_without_vectors():
-    options = {"model": "bilstm_student", "max_words": 2}
+def words_of(model="bilstm_student", **options):
     texts = ["Dull, dull film", "a FILM, a rare one"]
-    words, vectors = run_vocabulary(FineTuningConfig(**options), texts)
+    config = FineTuningConfig(model=model, **options)
+    return run_vocabulary(config, lambda: iter(texts))
+
+
+def test_words_of_a_run_without_a_file_of_vectors(tmp_path):
+    words, vectors = words_of(max_words=2)
     assert words == [*SPECIAL_TOKENS, ",", "a"]  # all twice
-    assert vectors is None
-    options |= {"lowercase": False, "min_frequency": 1, "max_words": 99}
-    words, _ = run_vocabulary(FineTuningConfig(**options), texts)
+    assert vectors.words == (",", "a") and vectors.vector_dim == 300
+    assert words_of(max_words=2, vectors="random") == (words, None)
+    options = {"lowercase": False, "min_frequency": 1, "overrides": {"vector_dim": 7}}
+    words, vectors = words_of("siamese_bilstm_student", vectors="learned", **options)
     assert {"Dull", "dull", "film", "FILM"} < set(words)
+    assert vectors.vector_dim == 7 and set(vectors.words) == set(words[5:])
+    save_vocabulary([*SPECIAL_TOKENS, "film", "a"], tmp_path / "vocab.txt")
+    _, vectors = words_of(vocabulary=str(tmp_path / "vocab.txt"))
+    assert vectors.words == ("film", "a")
+    assert words_of("bert_tiny", vocabulary=str(tmp_path / "vocab.txt"))[1] is None
+
+
+def test_a_run_starts_from_vectors_of_its_texts(tmp_path, capsys, eager_steps):
+    write_glue_task(tmp_path / "glue", "sst2")
+    command = ["finetune", "--task", "sst2", "--data-dir", str(tmp_path / "glue")]
+    command += ["--model", "bilstm_student", "--epochs", "1", "--no-export"]
+    command += ["--output-dir", str(tmp_path / "run"), *TINY]
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    assert "words learned from" in printed
+    assert "bilstm_student from vectors of the texts" in printed
+    model = keras_recbert.load(tmp_path / "run" / "preset")
+    assert model.encoder.config["channels"] == "non_static"
+
+
+def test_build_learns_vectors_of_texts():
+    texts = ["a good film", "a dull film", "good", "a film"]
+    given = {"texts": texts, "vectors": "learned", "min_frequency": 1}
+    encoder = keras_recbert.build("bilstm_student", vector_dim=6, **given)
+    words, table = encoder.preprocessor.tokenizer.vocabulary, encoder.embeddings.tables
+    expected = learn_vectors(texts, list(words), 6, report=lambda note: None)
+    rows = [words.index(word) for word in expected.words]
+    assert len(rows) == 4 and len(table) == 1
+    assert_close(table[0].numpy()[rows], expected.vectors)
+    given["vectors"] = "random"
+    drawn = keras_recbert.build("bilstm_student", vector_dim=6, **given)
+    assert drawn.preprocessor.tokenizer.vocabulary == words
+    with pytest.raises(ValueError, match="Vectors are learned from `texts`. Received"):
+        keras_recbert.build("bilstm_student", vectors="learned")
 
 
 def refused(capsys, *command):
@@ -65,6 +106,8 @@ def test_what_is_wrong_is_told_before_texts_are_read(glove, tmp_path, capsys):
     )
     message = refused(capsys, "--model", "bert_tiny", "--vectors", str(glove))
     assert "`vectors` are for an encoder of words, such as bilstm_student" in message
+    message = refused(capsys, "--model", "bert_tiny", "--vectors", "learned")
+    assert "Received: vectors='learned', model='bert_tiny'" in message
     message = refused(capsys, "--model", "bert_tiny", "--num-oov-buckets", "5")
     assert "`num_oov_buckets` are for an encoder of words" in message
     glove.write_text("A line of prose.\n")
