@@ -111,6 +111,15 @@ def _check_bfloat16(name, encoder, batch, expected):
         assert_close_in_bfloat16(output, wanted.numpy())
     for weight in mixed.weights:
         assert weight.dtype == "float32", weight.path
+    # What a SavedModel of it stores: weights as they are cast in each call.
+    stored = build_shrunk(name, dtype="bfloat16")
+    copy_weights(mixed, stored)
+    assert "bfloat16" in {weight.dtype for weight in stored.weights}
+    tf.nest.map_structure(
+        lambda a, b: assert_close(a, b, 0.0, "outputs of weights in bfloat16"),
+        stored(batch),
+        outputs,
+    )
     assert_every_weight_learns(mixed, batch)
     # Rows that are looked up are cast; a table would be each time, whole.
     tables = {tuple(table.shape) for table in mixed.embeddings.token_tables}

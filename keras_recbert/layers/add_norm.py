@@ -50,12 +50,7 @@ class AddNorm(CheckedLayer):
 
     def build(self, x_shape, update_shape=None):
         def vector(name, initializer):
-            return self.add_weight(
-                name=name,
-                shape=(x_shape[-1],),
-                initializer=initializer,
-                autocast=False,
-            )
+            return self.add_float32_weight((x_shape[-1],), initializer, name)
 
         self.gamma, self.beta = vector("gamma", "ones"), vector("beta", "zeros")
         self.built = True

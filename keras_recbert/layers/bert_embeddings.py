@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_recbert.core.checks import check_positive, check_rate
 from keras_recbert.layers.checked_layer import ROWS, CheckedLayer
-from keras_recbert.layers.common import bert_initializer
+from keras_recbert.layers.common import bert_initializer, layer_norm
 from keras_recbert.layers.dropout import Dropout
 from keras_recbert.layers.explain_row import NOTHING, chosen_row, training_row
 from keras_recbert.layers.token_embedding import TokenEmbedding
@@ -79,9 +79,7 @@ class BertEmbeddings(CheckedLayer):
         self.token_embedding = table(vocabulary_size, "token_embedding")
         self.segment_embedding = table(num_segments, "segment_embedding")
         self.position_embedding = table(max_sequence_length, "position_embedding")
-        self.norm = keras.layers.LayerNormalization(
-            epsilon=1e-12, dtype=self.dtype_policy, name="norm"
-        )
+        self.norm = layer_norm(self.dtype_policy)
         self.dropout = Dropout(dropout, implementation, dtype=self.dtype_policy)
 
     @property

@@ -75,15 +75,10 @@ class BidirectionalLSTM(CheckedLayer):
         )
         # Not orthogonal, as in Keras: the QR takes over a second a layer at base size,
         # a minute and more for a large model.
-        self.recurrent_kernel = self.add_weight(
-            name="recurrent_kernel",
-            shape=(2, units, 4 * units),
-            initializer=glorot_uniform(units),
-            autocast=False,
+        self.recurrent_kernel = self.add_float32_weight(
+            (2, units, 4 * units), glorot_uniform(units), "recurrent_kernel"
         )
-        self.bias = self.add_weight(
-            name="bias", shape=(2, 4 * units), initializer=gates_bias, autocast=False
-        )
+        self.bias = self.add_float32_weight((2, 4 * units), gates_bias, "bias")
         self.built = True
 
     def call(self, inputs, padding_mask=None, training=None, mask=None):

@@ -37,6 +37,15 @@ class CheckedLayer(keras.layers.Layer):
     def compute_mask(self, inputs, previous_mask=None):
         return previous_mask
 
+    def add_float32_weight(self, shape, initializer, name):
+        """Adds a weight of float32 (float64) that no precision rounds.
+
+        With `"bfloat16"`, whose other weights are stored as `"mixed_bfloat16"` casts
+        them in each call, a layer then gives what it gives with that.
+        """
+        dtype = "float64" if self.variable_dtype == "float64" else "float32"
+        return self.add_weight(shape, initializer, dtype, name=name, autocast=False)
+
     def agreed_mask(self, inputs, padding_mask, mask):
         """The mask of a call, for `call` to use.
 

@@ -6,7 +6,7 @@ from keras import ops
 
 from keras_recbert.core.checks import check_positive
 from keras_recbert.layers.checked_layer import ROWS, CheckedLayer
-from keras_recbert.layers.common import bert_initializer
+from keras_recbert.layers.common import bert_initializer, layer_norm
 from keras_recbert.layers.dense import Dense
 from keras_recbert.ops.implementation import check_implementation
 
@@ -86,21 +86,14 @@ class MaskedLMHead(CheckedLayer):
             dtype=self.dtype_policy,
             name="dense",
         )
-        self.norm = keras.layers.LayerNormalization(
-            epsilon=1e-12, dtype=self.dtype_policy, name="norm"
-        )
+        self.norm = layer_norm(self.dtype_policy)
 
     def build(self, inputs_shape, mask_positions_shape=None):
         self.dense.build(inputs_shape)
         self.norm.build((*inputs_shape[:-1], self.hidden_dim))
         if not self.token_embedding.built:
             self.token_embedding.build(mask_positions_shape)
-        self.bias = self.add_weight(
-            name="bias",
-            shape=(self.vocabulary_size,),
-            initializer="zeros",
-            autocast=False,
-        )
+        self.bias = self.add_float32_weight((self.vocabulary_size,), "zeros", "bias")
         self.built = True
 
     def call(self, inputs, mask_positions, training=None):

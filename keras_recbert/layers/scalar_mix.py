@@ -34,10 +34,9 @@ class ScalarMix(CheckedLayer):
 
     def build(self, inputs_shape):
         # Not cast to bfloat16: the softmax is of float32 numbers in mixed precision.
-        self.layer_logits = self.add_weight(
-            (inputs_shape[-1],), "zeros", name="layer_logits", autocast=False
-        )
-        self.gamma = self.add_weight((), "ones", name="gamma", autocast=False)
+        logits = "zeros", "layer_logits"
+        self.layer_logits = self.add_float32_weight((inputs_shape[-1],), *logits)
+        self.gamma = self.add_float32_weight((), "ones", "gamma")
 
     def call(self, inputs):
         weights = self.gamma * ops.softmax(self.layer_logits)

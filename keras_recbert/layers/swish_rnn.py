@@ -97,12 +97,7 @@ class SwishRNN(CheckedLayer):
         self.output_dense.build((*inputs_shape[:-1], self.recurrent_dim))
 
         def vector(name, initializer):
-            return self.add_weight(
-                name=name,
-                shape=(self.recurrent_dim,),
-                initializer=initializer,
-                autocast=False,
-            )
+            return self.add_float32_weight((self.recurrent_dim,), initializer, name)
 
         self.alpha = vector("alpha", "ones")
         self.beta = vector("beta", "zeros")

@@ -281,6 +281,34 @@ def test_nothing_is_left_to_xla(name, tmp_path):
     assert left_to_xla(again.graph.as_graph_def())  # compiled here, as before
 
 
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [
+        ("bert_tiny", "classifier"),
+        ("swish_tiny", "regressor"),
+        ("trans_blstm_tiny", "classifier"),
+    ],
+)
+def test_mixed_bfloat16_is_written_as_it_is_cast(name, task, tmp_path):
+    model = tiny_model(name, task=task, dtype="mixed_bfloat16", implementation="loop")
+    whole = tiny_model(name, task=task, implementation="loop")
+    for one, other in ((model, "it"), (whole, "whole")):
+        one.export_savedmodel(tmp_path / other)
+    assert model.encoder.policy.name == "mixed_bfloat16"  # left as it was
+    sizes = [
+        (tmp_path / it / "variables" / "variables.data-00000-of-00001").stat().st_size
+        for it in ("it", "whole")
+    ]
+    assert sizes[0] < 0.7 * sizes[1]  # a few weights stay float32
+    packed = model.preprocessor(TEXTS)
+    expected = model.answer(model(packed))
+    found = read_savedmodel(tmp_path / "it", "ids")(**packed)
+    assert set(found) == set(expected)
+    for key, values in expected.items():
+        # TensorFlow fuses ops of a graph, whose last bits may differ.
+        assert largest_difference(found[key], values) <= 1e-4
+
+
 def test_export_of_keras_leaves_nothing_to_xla_either(tmp_path):
     model = tiny_model("swish_tiny", implementation="xla")
     model.export(tmp_path / "it", verbose=False)
