@@ -73,6 +73,7 @@ def test_recipes_open_with_the_command_that_runs_them(path):
     if command == "distill":
         data += ["--teacher", "TEACHER"]
     starts = [[*data, "--weights", name] for name in ("MINILM", "BERT", "PRESET")]
+    starts += [[*data, "--vectors", "MINILM"]]
     unlabelled = ["--unlabelled", "FILE"]
     if "FIRST" in words:  # several teachers
         data[-1:] = ["FIRST", "SECOND", "THIRD"]
