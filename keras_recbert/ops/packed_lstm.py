@@ -38,13 +38,16 @@ def packed_lstm(inputs, kernel, recurrent_kernel, bias, padding_mask):
     )
 
     def body(step, begin, carried):
-        num_rows = rows_of_step[step]
+        num_rows = tf.gather(rows_of_step, step)
         end = begin + num_rows
+        # One text is a matter of the number of ops: these slices share what they take.
+        place, size = tf.stack([begin, 0]), tf.stack([num_rows, -1])
         updated = []
         for (gates, kernel), (h, c, outputs) in zip(directions, carried, strict=True):
-            update = gates[begin:end] + tf.matmul(h[:num_rows], kernel)
+            h, c = tf.slice(h, [0, 0], size), tf.slice(c, [0, 0], size)
+            update = tf.slice(gates, place, size) + tf.matmul(h, kernel)
             i, f, g, o = tf.split(update, 4, axis=-1)
-            c = tf.sigmoid(f) * c[:num_rows] + tf.sigmoid(i) * tf.tanh(g)
+            c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
             h = tf.sigmoid(o) * tf.tanh(c)
             updated.append((h, c, outputs.write(step, h)))
         return step + 1, end, updated
