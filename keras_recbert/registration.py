@@ -35,6 +35,7 @@ CLASSES = {
     "layers.swish_rnn_only_block": ("SwishRNNOnlyBlock",),
     "layers.trans_blstm_block": ("TransBLSTMBlock",),
     "layers.transformer_block": ("TransformerBlock",),
+    "layers.token_embedding": ("TokenEmbedding",),
     "layers.word_embeddings": ("WordEmbeddings",),
     "losses.distillation": ("DistillationLoss", "TeacherAgreement"),
     "models.bi_attentive_encoder": ("BiAttentiveEncoder", "BiAttentiveWordEncoder"),

@@ -25,7 +25,7 @@ def _shrunk_outputs(name):
 # runs once for each architecture.
 @pytest.mark.parametrize("name", FIRST)
 def test_encoder_keeps_the_contract(name, tmp_path):
-    run_model_contract(name, tmp_path)
+    run_model_contract(name, tmp_path, is_of_zoo=True)
 
 
 @pytest.mark.parametrize("name", sorted({*NAMES} - {*FIRST}))
