@@ -34,7 +34,7 @@ def take_words(card, overrides):
 
     vectors = overrides.get("vectors")
     if is_folder(vectors) or isinstance(vectors, TokenTable):
-        return *_take_word_pieces(cls, overrides), "WordPieceTokenizer"
+        return *_take_word_pieces(card, overrides), "WordPieceTokenizer"
     if cls.reads_words:
         return *_take_words(card, overrides), cls.tokenizer
     if vectors is not None:
@@ -98,7 +98,7 @@ def _learn(given, vocabulary, dim, text):
     return vocabulary, learn_vectors(texts, vocabulary, dim, **text)
 
 
-def _take_word_pieces(cls, overrides):
+def _take_word_pieces(card, overrides):
     """Vocabulary and token table of a BERT, at the width of the encoder's vectors."""
     from keras_recbert.convert.token_table import TokenTable, read_token_table
 
@@ -114,8 +114,8 @@ def _take_word_pieces(cls, overrides):
     if not isinstance(table, TokenTable):
         table = read_token_table(table)
     take_vocabulary(table, table.words, rest, f"of {table.source}")
-    default = inspect.signature(cls).parameters["vector_dim"].default
-    dim = rest.setdefault("vector_dim", min(default, table.vector_dim))
+    dim = min(vector_dim(card, {}), table.vector_dim)
+    dim = rest.setdefault("vector_dim", dim)
     rest.setdefault("channels", table.channels)
     return rest, table.project(dim)
 

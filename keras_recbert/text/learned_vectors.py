@@ -1,10 +1,10 @@
 """Word vectors of texts, by the words that stand beside each other."""
 
-import itertools
-
 import numpy as np
 
 from keras_recbert.core.checks import check_positive, check_seed
+from keras_recbert.core.extras import check_installed
+from keras_recbert.text.vocabulary import batches_of_texts
 from keras_recbert.text.word_tokenizer import WordTokenizer
 from keras_recbert.text.word_vectors import WordVectors
 
@@ -12,7 +12,8 @@ from keras_recbert.text.word_vectors import WordVectors
 SMOOTHING = 0.75
 # Root of the mean square of vectors that are drawn from [-0.25, 0.25] (Kim 2014).
 SCALE = 0.25 / np.sqrt(3.0)
-_BATCH = 16_384
+# Texts and characters of a batch: its pairs take some 100 MB, however long a text is.
+_BATCH = 16_384, 1 << 22
 
 
 class LearnedVectors(WordVectors):
@@ -44,7 +45,7 @@ def learn_vectors(
     training set it needs seconds.
 
     Args:
-        texts: iterable of str.
+        texts: iterable of str, or a `tf.data.Dataset` of strings.
         vocabulary: list of str, as of `learn_words`.
         vector_dim: int. Width of a vector. Of fewer words the last numbers are 0.
         window: int. Words on each side that stand beside a word.
@@ -57,17 +58,19 @@ def learn_vectors(
 
     Raises:
         ValueError: if a size is not positive; as `WordTokenizer`.
+        TypeError: if `texts` is one string.
         ImportError: without SciPy and scikit-learn.
     """
+    check_installed("`learn_vectors`", "train", "sklearn", "scipy")
     from scipy import sparse
     from sklearn.utils.extmath import randomized_svd
 
     check_positive(vector_dim=vector_dim, window=window)
     check_seed(seed)
     tokenizer = WordTokenizer(vocabulary, lowercase, strip_accents)
-    size, num_texts, texts = len(vocabulary), 0, iter(texts)
+    size, num_texts = len(vocabulary), 0
     counts = sparse.csr_array((size, size))
-    while batch := list(itertools.islice(texts, _BATCH)):
+    for batch in batches_of_texts(texts, *_BATCH):
         num_texts += len(batch)
         ids = tokenizer(batch)
         rows = ids.value_rowids().numpy(), ids.flat_values.numpy()

@@ -319,16 +319,10 @@ def count_words(texts, lowercase=True, strip_accents=None):
     """
     from keras_recbert.text.string_tensor import to_string_tensor
 
-    if isinstance(texts, (str, bytes)):
-        raise TypeError(
-            "`texts` must be an iterable of strings. Received one string: pass "
-            "[text], or use learn_vocabulary_from_files for a path."
-        )
-
     words_of = _words_as_graph(lowercase, strip_accents)
     counts = collections.Counter()
     start = 0
-    for batch in _batches(texts):
+    for batch in batches_of_texts(texts):
         batch = to_string_tensor(batch, f"texts[{start}:]" if start else "texts")
         counts.update(words_of(batch).numpy().tolist())
         start += len(batch)
@@ -351,10 +345,24 @@ def _words_as_graph(lowercase, strip_accents):
     return tf.function(words_of, input_signature=[strings], autograph=False)
 
 
-def _batches(texts, batch_size=1024, batch_characters=1 << 20):
-    """Yields batches of texts: a split one takes many times the memory of its text."""
+def batches_of_texts(texts, batch_size=1024, batch_characters=1 << 20):
+    """Yields batches of texts: a split one takes many times the memory of its text.
+
+    Args:
+        texts: as for `count_words`.
+        batch_size: int. The most texts of a batch.
+        batch_characters: int. A batch ends with the text that makes it so long.
+
+    Raises:
+        TypeError: as `count_words`.
+    """
     import tensorflow as tf
 
+    if isinstance(texts, (str, bytes)):
+        raise TypeError(
+            "`texts` must be an iterable of strings. Received one string: pass "
+            "[text], or use learn_vocabulary_from_files for a path."
+        )
     if isinstance(texts, tf.data.Dataset):
         spec = texts.element_spec
         if not isinstance(spec, tf.TensorSpec) or spec.dtype != tf.string:

@@ -92,5 +92,7 @@ def test_what_cannot_be_learned_is_told():
     ]
     with pytest.raises(ValueError, match="`vector_dim` must be"):
         learned(vector_dim=0)
+    with pytest.raises(TypeError, match="Received one string"):
+        learn_vectors("a text", [*SPECIAL_TOKENS, "a", "text"])
     with pytest.raises(ValueError, match="`seed` must be"):
         learned(seed=-1)
