@@ -131,7 +131,7 @@ LOAD = """
     print(len(sys.argv) - 2)
 """
 # Made by the constructor of a model, never read from a file.
-NOT_IN_FILES = {"LoraAdapters", "PoolToken"}
+NOT_IN_FILES = {"LoraAdapters", "PoolToken", "TokenEmbedding"}
 
 
 def models(batch):
