@@ -1,6 +1,7 @@
 """The states with which both directions of an LSTM end."""
 
 import keras
+import tensorflow as tf
 from keras import ops
 
 from keras_recbert.layers.checked_layer import CheckedLayer
@@ -34,7 +35,12 @@ class FinalStates(CheckedLayer):
         real = ops.cast(mask, "int32")
         first = ops.argmax(real, axis=1)
         last = ops.shape(real)[1] - 1 - ops.argmax(ops.flip(real, axis=1), axis=1)
-        states = ops.concatenate([_at(forward, last), _at(backward, first)], axis=-1)
+        # Keras's `take_along_axis` is a dozen ops, which a single text would wait for.
+        ends = [
+            tf.gather(outputs, position, axis=1, batch_dims=1)
+            for outputs, position in ((forward, last), (backward, first))
+        ]
+        states = ops.concatenate(ends, axis=-1)
         return ops.where(ops.any(real > 0, axis=1)[:, None], states, 0.0)
 
     def compute_mask(self, inputs, previous_mask=None):
@@ -43,8 +49,3 @@ class FinalStates(CheckedLayer):
     def compute_output_shape(self, inputs_shape, padding_mask_shape=None):
         return (inputs_shape[0], inputs_shape[-1])
 
-
-def _at(outputs, position):
-    """Outputs at one position of each row, `(batch_size, units)`."""
-    index = ops.cast(position, "int32")[:, None, None]
-    return ops.take_along_axis(outputs, index, axis=1)[:, 0]

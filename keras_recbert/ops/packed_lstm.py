@@ -4,6 +4,8 @@ import tensorflow as tf
 
 from keras_recbert.ops.implementation import at_least_float32
 
+STEPS_A_TURN = 4  # of the loop; what TensorFlow spends on a turn is shared among them
+
 
 def packed_lstm(inputs, kernel, recurrent_kernel, bias, padding_mask):
     """Gives what `bidirectional_lstm` gives; the padding costs nothing.
@@ -37,31 +39,39 @@ def packed_lstm(inputs, kernel, recurrent_kernel, bias, padding_mask):
         )
     )
 
-    def body(step, begin, carried):
-        num_rows = tf.gather(rows_of_step, step)
-        end = begin + num_rows
-        # One text is a matter of the number of ops: these slices share what they take.
-        place, size = tf.stack([begin, 0]), tf.stack([num_rows, -1])
+    def body(turn, begin, carried):
+        places, sizes = [], []  # One text is a matter of the number of ops: share them.
+        for num_rows in tf.unstack(tf.gather(rows_of_turn, turn), STEPS_A_TURN):
+            places.append(tf.stack([begin, 0]))
+            sizes.append(tf.stack([num_rows, -1]))
+            begin += num_rows
         updated = []
         for (gates, kernel), (h, c, outputs) in zip(directions, carried, strict=True):
-            h, c = tf.slice(h, [0, 0], size), tf.slice(c, [0, 0], size)
-            update = tf.slice(gates, place, size) + tf.matmul(h, kernel)
-            i, f, g, o = tf.split(update, 4, axis=-1)
-            c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
-            h = tf.sigmoid(o) * tf.tanh(c)
-            updated.append((h, c, outputs.write(step, h)))
-        return step + 1, end, updated
+            states = []
+            for place, size in zip(places, sizes, strict=True):
+                h, c = tf.slice(h, [0, 0], size), tf.slice(c, [0, 0], size)
+                update = tf.slice(gates, place, size) + tf.matmul(h, kernel)
+                i, f, g, o = tf.split(update, 4, axis=-1)
+                c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
+                h = tf.sigmoid(o) * tf.tanh(c)
+                states.append(h)
+            updated.append((h, c, outputs.write(turn, tf.concat(states, 0))))
+        return turn + 1, begin, updated
 
     steps = tf.size(rows_of_step)
+    turns = (steps + STEPS_A_TURN - 1) // STEPS_A_TURN
+    # The last turn may have steps without rows.
+    rows_of_turn = tf.pad(rows_of_step, [[0, turns * STEPS_A_TURN - steps]])
+    rows_of_turn = tf.reshape(rows_of_turn, [-1, STEPS_A_TURN])
     zeros = tf.zeros([shape[0], units], dtype)
     states = tf.TensorShape([None, units])
     outputs = [
-        tf.TensorArray(dtype, steps, element_shape=states, infer_shape=False)
+        tf.TensorArray(dtype, turns, element_shape=states, infer_shape=False)
         for _ in directions
     ]
     number, unknown = tf.TensorShape([]), tf.TensorShape(None)
     _, _, carried = tf.while_loop(
-        lambda step, *_: step < steps,
+        lambda turn, *_: turn < turns,
         body,
         (0, 0, [(zeros, zeros, array) for array in outputs]),
         shape_invariants=(number, number, [(states, states, unknown)] * 2),
@@ -93,9 +103,9 @@ def _pack(mask):
     places = tf.stack([tf.gather(rows, places[:, 0]), places[:, 1]], axis=1)
     # One step without rows, where no row has a token: a loop has written something.
     steps = tf.maximum(1, tf.reduce_max(lengths))
-    has_token = tf.sequence_mask(lengths, steps)
-    step, row = tf.unstack(tf.cast(tf.where(tf.transpose(has_token)), tf.int32), axis=1)
+    has_token = tf.range(steps)[:, tf.newaxis] < lengths
+    step, row = tf.unstack(tf.cast(tf.where(has_token), tf.int32), axis=1)
     ends = tf.cumsum(lengths)
     forwards = tf.gather(ends - lengths, row) + step
     backwards = tf.gather(ends - 1, row) - step
-    return places, forwards, backwards, tf.reduce_sum(tf.cast(has_token, tf.int32), 0)
+    return places, forwards, backwards, tf.reduce_sum(tf.cast(has_token, tf.int32), 1)
