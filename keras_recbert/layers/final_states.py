@@ -48,4 +48,3 @@ class FinalStates(CheckedLayer):
 
     def compute_output_shape(self, inputs_shape, padding_mask_shape=None):
         return (inputs_shape[0], inputs_shape[-1])
-

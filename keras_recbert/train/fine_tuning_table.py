@@ -7,6 +7,7 @@ from keras_recbert.core.extras import check_installed
 from keras_recbert.core.folders import check_place, locked_folder, new_file
 from keras_recbert.core.json_files import write_json
 from keras_recbert.train.fine_tuning_plan import FINAL, TUNING, plan_rows, runs_of
+from keras_recbert.train.results_files import RESULTS, without_places
 from keras_recbert.train.sweep_figure import save_sweep_figure, swept_option
 from keras_recbert.train.table_runs import (
     check_different,
@@ -20,10 +21,7 @@ from keras_recbert.train.table_runs import (
 )
 from keras_recbert.train.tuning import chosen_rows, tuning_rows
 
-RESULTS, FIGURE = "results.json", "sweep.png"
-# Where things are on one machine; what a table is made of leaves them out.
-PLACES = ("data_dir", "output_dir", "weights", "vocabulary", "vectors")
-PLACES += ("teacher", "teacher_logits", "transfer_set", "unlabelled")
+FIGURE = "sweep.png"
 
 
 def finetune_table(recipes, seeds, output_dir, jobs=1, **options):
@@ -164,7 +162,7 @@ class _Table:
                 if changed:
                     refuse_other_options(f"{path}: {run}", changed)
         for run, results in finished(self.configs, self.folder).items():
-            config = {k: v for k, v in results["config"].items() if k not in PLACES}
+            config = without_places(results["config"])
             facts = self.rows[run].facts()
             found[run] = {"run": run, **facts, **results, "config": config}
         return found

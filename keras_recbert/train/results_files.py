@@ -4,6 +4,7 @@ import dataclasses
 import pathlib
 
 import keras_recbert
+from keras_recbert.builder.words import LEARNED, RANDOM
 from keras_recbert.config import recipe_class
 from keras_recbert.config.recipes import published_scores, recipe_values
 from keras_recbert.core.json_files import read_json
@@ -12,6 +13,10 @@ from keras_recbert.data.task_spec import get_task
 from keras_recbert.train.fine_tuning_plan import TUNING
 from keras_recbert.train.probe_report import KIND
 
+RESULTS = "results.json"  # of a run, and of a table
+# Where things are on one machine; what is kept of a run leaves them out.
+PLACES = ("data_dir", "output_dir", "weights", "vocabulary", "vectors")
+PLACES += ("teacher", "teacher_logits", "transfer_set", "unlabelled")
 NEEDED = (
     "run",
     "task",
@@ -53,6 +58,7 @@ def find_results(sources):
 
     Args:
         sources: list of paths of files, or of folders to search for `*results.json`.
+            The runs in the folder of a table are left out: the table has them.
 
     Raises:
         FileNotFoundError: if one is not there, or a folder has none.
@@ -68,8 +74,39 @@ def find_results(sources):
                 f"{source}: expected a results file, such as the results.json of "
                 "`recbert table`, or a folder with files *results.json."
             )
-        paths += found
+        tables = {path.parent for path in found if path.name == RESULTS}
+        paths += [path for path in found if path.parent.parent not in tables]
     return paths
+
+
+def without_places(config):
+    """The config of a run without what is true of one machine alone."""
+    return {
+        option: value
+        for option, value in config.items()
+        if option not in PLACES or (option == "vectors" and value in (LEARNED, RANDOM))
+    }
+
+
+def join_results(sources):
+    """The runs of several results files as the list that `recbert table` writes.
+
+    Args:
+        sources: as of `find_results`. Of runs of one name the last one counts.
+
+    Returns:
+        list of dict.
+
+    Raises:
+        FileNotFoundError: as `find_results`.
+        ValueError: if a file has no runs of fine-tuning; names it.
+    """
+    runs = {}
+    for path in find_results(sources):
+        for run in _runs_of(path):
+            run["config"] = without_places(run["config"])
+            runs[run["run"]] = run
+    return list(runs.values())
 
 
 def read_results(path):
@@ -85,30 +122,48 @@ def read_results(path):
         ValueError: if it holds neither a list of fine-tuning runs nor probes; names
             file and record.
     """
-    try:
-        runs = read_json(path)
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged: {error}.") from error
-    if isinstance(runs, dict) and runs.get("kind") == KIND:
-        return ResultsFile(path, [], list(_stale_probes(runs)), runs)
-    if not isinstance(runs, list) or not runs:
-        raise ValueError(
-            f"{path}: expected a list of runs, as `recbert table` writes, or what "
-            "`recbert probe` writes."
-        )
-    for number, run in enumerate(runs, start=1):
-        missing = [k for k in NEEDED if not isinstance(run, dict) or k not in run]
-        if missing:
-            raise ValueError(
-                f"{path}, record {number}: no {', '.join(missing)}. Expected a run "
-                "that `recbert table` of fine-tuning recipes wrote."
-            )
+    found = _read(path)
+    if isinstance(found, dict) and found.get("kind") == KIND:
+        return ResultsFile(path, [], list(_stale_probes(found)), found)
+    runs = _runs_of(path)
     problems = [*_stale(path, runs), *_partial(runs)]
     for run in runs:
         recipe = _recipe_of(path, label_of(run), run)
         run["published"] = {} if recipe is None else published_scores(recipe)
     runs = [one for run in runs for one in _of_each_task(run)]
     return ResultsFile(path, runs, problems)
+
+
+def _read(path):
+    try:
+        return read_json(path)
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}.") from error
+
+
+def _runs_of(path):
+    """The runs that a file lists, or the one whose folder it lies in."""
+    runs = _read(path)
+    if isinstance(runs, dict) and "config" in runs:
+        # As a table calls it: RECIPE-MODEL-seedSEED, if the folder has such a name.
+        run = {"run": pathlib.Path(path).resolve().parent.name, "point": {}, **runs}
+        if "seed" in run["config"] and "model" in run:
+            run["recipe"] = label_of(run)
+        runs = [run]
+    if not isinstance(runs, list) or not runs:
+        raise ValueError(
+            f"{path}: expected a list of runs, as `recbert table` writes, what a run "
+            "of `recbert finetune` or `recbert distill` writes, or what `recbert "
+            "probe` writes."
+        )
+    for number, run in enumerate(runs, start=1):
+        missing = [k for k in NEEDED if not isinstance(run, dict) or k not in run]
+        if missing:
+            raise ValueError(
+                f"{path}, record {number}: no {', '.join(missing)}. Expected a run "
+                "of fine-tuning."
+            )
+    return runs
 
 
 def _of_each_task(run):

@@ -230,6 +230,47 @@ def test_files_are_found_in_folders(write, tmp_path):
     assert find_results([tmp_path]) == [paths[1], paths[0]]
 
 
+def test_a_table_has_the_runs_in_its_folder_and_single_runs_are_found(write, tmp_path):
+    one = run(0, 0.6)
+    name = one.pop("run")
+    (tmp_path / "runs").mkdir()
+    table = write([run(0, 0.6)], "runs/results.json")
+    write(one, f"runs/{name}/results.json")
+    (tmp_path / "alone").mkdir()
+    alone = write(one, f"alone/{name}/results.json")
+    assert find_results([tmp_path]) == [alone, table]
+    assert read_results(alone).runs[0]["run"] == name
+
+
+@pytest.mark.parametrize("vectors", ["learned", "a/folder"])
+def test_runs_are_joined_to_one_file_without_places(write, tmp_path, vectors, capsys):
+    (tmp_path / "runs").mkdir()
+    kept = write([run(0, 0.6), run(1, 0.7)], "kept_results.json")
+    again = run(1, 0.8)
+    again["config"] |= {"data_dir": "/here", "vectors": vectors}
+    name = again.pop("run")
+    folder = tmp_path / "runs" / name
+    write(again, f"{folder}/results.json")
+    assert main(["results", str(kept), str(folder), "--output", str(kept)]) == 0
+    assert "2 runs" in capsys.readouterr().out
+    first, second = json.loads(kept.read_text())
+    assert first == run(0, 0.6)
+    del again["config"]["data_dir"]
+    if vectors != "learned":
+        del again["config"]["vectors"]
+    assert second == {**again, "run": name}
+    page = make_results_page([kept])
+    assert "70.0 (60.0–80.0)" in page
+
+
+def test_what_is_no_run_is_not_joined(write, tmp_path, capsys):
+    bad = write({"config": {"seed": 0}, "model": "bert_tiny"}, "bad/results.json")
+    output = tmp_path / "joined.json"
+    assert main(["results", str(bad), "--output", str(output)]) == 2
+    assert re.search("bad/results.json, record 1: no task", capsys.readouterr().err)
+    assert not output.exists()
+
+
 def test_every_published_score_of_a_task_is_found():
     reached = {
         (model, score)
