@@ -19,7 +19,16 @@ HEADER = (
     "parameters",
     "precision",
 )
-MARKERS = {"peer": "s", "student": "o", "teacher": "^"}
+# Of the forms in which a model is served; another tool has none, and the last one.
+MARKERS = {
+    "SavedModel": "o",
+    "SavedModel, bfloat16 weights": "D",
+    "LiteRT": "^",
+    "LiteRT int8": "v",
+    "ONNX Runtime": "P",
+    "torch": "X",
+    "": "s",
+}
 
 
 def save_report(output_dir, facts, systems):
@@ -121,43 +130,66 @@ def table_of(facts, rows):
 def save_picture(path, facts, rows):
     """Draws accuracy over texts a second, one by one and in batches, and over bytes.
 
-    A grey line joins the systems that no other beats in both; a dotted one is a model
-    that was only timed.
+    A colour is a model, a marker the form in which it is served. A grey line joins the
+    systems that no other beats in both; a dotted one is a model that was only timed.
     """
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     panels = {
         "texts a second, one by one": lambda row: _rate(row, "1"),
         "texts a second, batches of 64": lambda row: _rate(row, "64"),
         "MB on disk": lambda row: row["bytes"] / 1e6,
     }
-    shown = [row for row in rows if not row["error"]]
+    scored = [row for row in rows if not row["error"] and row["accuracy"] is not None]
+    timed = [row for row in rows if not row["error"] and row["accuracy"] is None]
+    models = dict.fromkeys(_model_and_form(row)[0] for row in scored)
+    colors = {model: f"C{index % 10}" for index, model in enumerate(models)}
     figure = Figure(figsize=(15, 6), layout="constrained")
     axes = figure.subplots(1, len(panels), sharey=True)
     for axis, (label, value) in zip(axes, panels.items(), strict=True):
-        points = []
-        for index, row in enumerate(shown):
-            color = f"C{index % 10}"
-            if row["accuracy"] is None:
-                style = {"color": color, "linestyle": ":", "label": row["name"]}
-                axis.axvline(value(row), **style)
-                continue
-            points.append((value(row), 100 * row["accuracy"]))
-            marker = MARKERS[row["group"]] if index < 10 else "D"
-            axis.plot(*points[-1], marker, color=color, label=row["name"], markersize=7)
+        points = [(value(row), 100 * row["accuracy"]) for row in scored]
+        for row, point in zip(scored, points, strict=True):
+            model, form = _model_and_form(row)
+            axis.plot(
+                *point, MARKERS[form], color=colors[model], markersize=9, alpha=0.75
+            )
+        for row in timed:
+            axis.axvline(value(row), color="0.5", linestyle=":")
+            place = (value(row), 0.03)
+            model = f" {_model_and_form(row)[0]}"
+            look = {"transform": axis.get_xaxis_transform(), "rotation": 90}
+            axis.text(*place, model, fontsize=8, ha="right", **look)
         best = frontier_of(points, low=label == "MB on disk")
         axis.plot(*zip(*best, strict=True), color="0.7", zorder=0)
         axis.set_xscale("log")
         axis.set(xlabel=label)
         axis.grid(alpha=0.3)
     axes[0].set_ylabel(f"accuracy on the validation set of {facts['task']}, percent")
-    handles, names = axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=3, fontsize=8)
+    dot = {"linestyle": "", "markersize": 8}
+    handles = [
+        Line2D([], [], marker="s", color=color, label=model, **dot)
+        for model, color in colors.items()
+    ]
+    forms = {_model_and_form(row)[1] for row in scored} - {""}
+    handles += [
+        Line2D([], [], marker=marker, color="0.4", label=form, **dot)
+        for form, marker in MARKERS.items()
+        if form in forms
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=9)
     figure.suptitle(
         "Raw strings to labels in one thread. " + facts["device"][0], fontsize=10
     )
     with new_file(path) as written:
         figure.savefig(written, dpi=120, format="png")
+
+
+def _model_and_form(row):
+    """Of `"STUDENT, LiteRT"` the model and the form; of another tool no form."""
+    name = row["name"]
+    form = next(form for form in MARKERS if not form or name.endswith(f", {form}"))
+    return name.removesuffix(f", {form}"), form
 
 
 def frontier_of(points, low=False):
