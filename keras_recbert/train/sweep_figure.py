@@ -91,9 +91,11 @@ def _draw(axis, label, points, num_seeds):
 def _panels(results, option):
     """Scores in percent, by title and name of the score, line, value, seed."""
     drawn = [one for one in results if "recipe" in one and one.get("stage") != FINAL]
-    recipes = {}
+    recipes, varied = {}, {}
     for one in drawn:
         recipes.setdefault(one["task"], {})[one["recipe"]] = None
+        for name in one["point"]:
+            varied[name] = {repr(other["point"].get(name)) for other in drawn}
     panels = {}
     for one in drawn:
         value = _value_of(one, option)
@@ -102,7 +104,11 @@ def _panels(results, option):
         own = recipes[one["task"]]
         title = one["task"] if len(own) > 1 else one["recipe"]
         others = [one["recipe"]] if len(own) > 1 else []
-        others += [f"{_words(k)} {v}" for k, v in one["point"].items() if k != option]
+        others += [
+            f"{_words(name)} {setting}"
+            for name, setting in one["point"].items()
+            if name != option and len(varied[name]) > 1
+        ]
         label = ", ".join([one["model"], *others])
         lines = panels.setdefault((title, _score_name(one)), {})
         seeds = lines.setdefault(label, {}).setdefault(value, {})

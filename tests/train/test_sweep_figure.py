@@ -134,7 +134,14 @@ def test_numbers_from_zero_have_a_linear_axis(tmp_path, drawn):
     (axis,) = drawn[0].axes
     assert axis.get_xscale() == "linear"
     assert [text.get_text() for text in axis.get_xticklabels()] == ["0", "2", "5"]
-    assert lines_of(axis).keys() == {"bert_minilm, learning rate 0.001"}
+    assert lines_of(axis).keys() == {"bert_minilm"}  # one learning rate for all
+    both = [
+        result(1e-3, 0, n / 9, point={"n_iter": n, "pooling": pooling})
+        for n, pooling in ((0, "mean"), (2, "mean"), (0, "first"), (2, "first"))
+    ]
+    save_sweep_figure(tmp_path / "it.png", both)
+    names = {"bert_minilm, pooling mean", "bert_minilm, pooling first"}
+    assert lines_of(drawn[1].axes[0]).keys() == names
     assert (
         swept_option([result(1e-3, 0, 0.5, point={"freeze": x}) for x in ("a", True)])
         is None
