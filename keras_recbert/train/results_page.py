@@ -12,7 +12,7 @@ from keras_recbert.train.published import TITLES, published_score, source_of
 from keras_recbert.train.results_files import find_results, label_of, read_results
 from keras_recbert.train.table_runs import markdown_table, seeds_of, spread
 
-NONE = "–"
+NONE, NOTES = "–", "results_notes.md"
 HEADER = (
     "recipe",
     "encoder",
@@ -85,10 +85,11 @@ def make_results_page(sources, folder="."):
 
 def _head(files, folder):
     links = ", ".join(_link(file.path, folder) for file in files)
+    # A page of a user's own has none beside it.
+    has_notes = (pathlib.Path(folder) / NOTES).is_file()
+    notes = f"\nWhat the runs are of: [{NOTES}]({NOTES})." if has_notes else ""
     return (
-        "# Results\n\n"
-        "Written by `recbert results --output docs/results.md` from\n"
-        f"{links}.\nWhat the runs are of: [results_notes.md](results_notes.md).\n\n"
+        f"# Results\n\nWritten by `recbert results` from\n{links}.{notes}\n\n"
         "Ours is the mean and, of several seeds, the range. The epoch is the best on "
         "the\nvalidation set, which flatters the score, or the last, which does not. "
         "Minutes are\nof a machine that may have done other work.\n"

@@ -221,7 +221,11 @@ def test_wrong_files_are_told(write, tmp_path, capsys):
     assert main(["results", good]) == 0
     assert capsys.readouterr().out == make_results_page([good])
     assert main(["results", good, "--output", f"{tmp_path}/page.md"]) == 0
-    assert (tmp_path / "page.md").read_text() == make_results_page([good], tmp_path)
+    page = (tmp_path / "page.md").read_text()
+    assert page == make_results_page([good], tmp_path)
+    assert "results_notes.md" not in page
+    (tmp_path / "results_notes.md").write_text("What a user did.")
+    assert "[results_notes.md](results_notes.md)" in make_results_page([good], tmp_path)
 
 
 def test_files_are_found_in_folders(write, tmp_path):
