@@ -35,7 +35,9 @@ def table(config: Annotated[TableConfig, arg(name="")]):
                 "tasks",
                 "grid",
                 "tuning_fraction",
+                "vectors",
                 "teacher",
+                "unlabelled",
             )
         },
     }

@@ -146,8 +146,12 @@ class TableConfig(CommandConfig):
             once, after the last epoch.
         weights: What all start from, such as pretrained/{model}/preset, where {model}
             stands for the name of the encoder; by default what each recipe names.
+        vectors: Of fine-tuning: what the vectors of all begin with, as of `recbert
+            finetune`; by default what each recipe names.
         teacher: Of distillation: what all students learn from, one teacher or several;
             by default what each recipe names.
+        unlabelled: Of distillation: texts without labels for all students to learn
+            from, too, as of `recbert distill`; by default what each recipe names.
         precision: float32, bfloat16 or auto; by default that of each recipe.
         seeds: Seeds of each recipe.
         jobs: Runs at a time, each a process with its share of the cores.
@@ -166,7 +170,9 @@ class TableConfig(CommandConfig):
     grid: Grid = dataclasses.field(default_factory=dict)
     tuning_fraction: float | None = None
     weights: str | None = None
+    vectors: str | None = None
     teacher: str | list[str] | None = None
+    unlabelled: str | None = None
     precision: str | None = None
     seeds: list[int] = dataclasses.field(default_factory=lambda: [0, 1, 2])
     jobs: int = 1

@@ -102,7 +102,8 @@ def plan_rows(recipes, models, tasks, grid, **options):
             for model in models or [own.model]:
                 given = {**options, "task": task, "model": model, "export": False}
                 if not issubclass(cls, DistillationConfig):
-                    given.pop("teacher", None)
+                    for option in ("teacher", "unlabelled"):
+                        given.pop(option, None)
                 config = dataclasses.replace(own, **given)
                 if config.weights is not None:
                     config.weights = config.weights.replace(MODEL, model)

@@ -77,3 +77,25 @@ def test_other_texts_have_a_set_of_their_own(tmp_path):
         config = dataclasses.replace(rows[0].config, **options)
         seeds = [dataclasses.replace(config, seed=seed) for seed in (0, 1)]
         assert len({one.texts_key() for one in seeds}) == number
+
+
+def test_vectors_and_unlabelled_texts_go_to_the_recipes_that_take_them(tmp_path):
+    both = recipes(tmp_path, with_teacher=True)
+    more = write_rows(tmp_path / "more.csv", ("text",), [("a film",)])
+    shared = {"vectors": "random", "unlabelled": more}
+    folder = tmp_path / "table"
+    labels, distilled = plan_fine_tuning_table(both, [0], folder, **shared)
+    assert labels.config.vectors == distilled.config.vectors == "random"
+    assert distilled.config.unlabelled == shared["unlabelled"]
+    own = plan_fine_tuning_table(both, [0], folder)
+    assert own[1].config.unlabelled is None is own[1].config.vectors
+    assert own[1].config.texts_key() != distilled.config.texts_key()
+
+
+@pytest.mark.parametrize("option", ["vectors", "teacher", "unlabelled"])
+def test_options_of_fine_tuning_are_refused_for_pretraining(option, tmp_path, capsys):
+    recipe = tmp_path / "bert.yaml"
+    recipe.write_text("model: bert_tiny\nsteps: 3\n")
+    command = ["table", str(recipe), f"--{option}", "x", "--output-dir", str(tmp_path)]
+    assert main(command) == 2
+    assert f"`{option}` is of fine-tuning" in capsys.readouterr().err
