@@ -40,22 +40,22 @@ def packed_lstm(inputs, kernel, recurrent_kernel, bias, padding_mask):
     )
 
     def body(turn, begin, carried):
-        places, sizes = [], []  # One text is a matter of the number of ops: share them.
+        starts, sizes = [], []  # One text is a matter of the number of ops: share them.
         for num_rows in tf.unstack(tf.gather(rows_of_turn, turn), STEPS_A_TURN):
-            places.append(tf.stack([begin, 0]))
+            starts.append(tf.stack([begin, 0]))
             sizes.append(tf.stack([num_rows, -1]))
             begin += num_rows
         updated = []
         for (gates, kernel), (h, c, outputs) in zip(directions, carried, strict=True):
-            states = []
-            for place, size in zip(places, sizes, strict=True):
+            hidden = []
+            for start, size in zip(starts, sizes, strict=True):
                 h, c = tf.slice(h, [0, 0], size), tf.slice(c, [0, 0], size)
-                update = tf.slice(gates, place, size) + tf.matmul(h, kernel)
+                update = tf.slice(gates, start, size) + tf.matmul(h, kernel)
                 i, f, g, o = tf.split(update, 4, axis=-1)
                 c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
                 h = tf.sigmoid(o) * tf.tanh(c)
-                states.append(h)
-            updated.append((h, c, outputs.write(turn, tf.concat(states, 0))))
+                hidden.append(h)
+            updated.append((h, c, outputs.write(turn, tf.concat(hidden, 0))))
         return turn + 1, begin, updated
 
     steps = tf.size(rows_of_step)
