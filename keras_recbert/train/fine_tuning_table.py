@@ -207,9 +207,13 @@ def _table(results, split):
     for one in results:
         recipe = one["run"].removesuffix(f"-{one['model']}-seed{one['config']['seed']}")
         runs.setdefault((recipe, one["model"]), []).append(one)
+    # The encoders of a recipe side by side, recipes and points of a grid as they came.
+    places = list(dict.fromkeys(recipe for recipe, _ in runs))
     header = f"recipe, encoder, parameters, training examples, {split} examples, epochs"
     rows = [[*header.split(", "), f"{split} scores in percent", "seeds"]]
-    for (recipe, model), found in sorted(runs.items(), key=lambda item: item[0][0]):
+    for (recipe, model), found in sorted(
+        runs.items(), key=lambda item: places.index(item[0][0])
+    ):
         first = found[0]
         rows.append(
             [

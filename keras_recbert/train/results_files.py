@@ -103,6 +103,11 @@ def join_results(sources):
     """
     runs = {}
     for path in find_results(sources):
+        if _is_probes(_read(path)):
+            raise ValueError(
+                f"{path}: probes of an encoder. Only runs are joined; give the page "
+                "of results this file beside theirs."
+            )
         for run in _runs_of(path):
             run["config"] = without_places(run["config"])
             runs[run["run"]] = run
@@ -123,7 +128,7 @@ def read_results(path):
             file and record.
     """
     found = _read(path)
-    if isinstance(found, dict) and found.get("kind") == KIND:
+    if _is_probes(found):
         return ResultsFile(path, [], list(_stale_probes(found)), found)
     runs = _runs_of(path)
     problems = [*_stale(path, runs), *_partial(runs)]
@@ -139,6 +144,10 @@ def _read(path):
         return read_json(path)
     except ValueError as error:
         raise ValueError(f"{path} is damaged: {error}.") from error
+
+
+def _is_probes(found):
+    return isinstance(found, dict) and found.get("kind") == KIND
 
 
 def _runs_of(path):

@@ -272,6 +272,9 @@ def test_what_is_no_run_is_not_joined(write, tmp_path, capsys):
     output = tmp_path / "joined.json"
     assert main(["results", str(bad), "--output", str(output)]) == 2
     assert re.search("bad/results.json, record 1: no task", capsys.readouterr().err)
+    kept = write(json.dumps(probes(0, {})), "bert/results.json")
+    assert main(["results", str(kept), "--output", str(output)]) == 2
+    assert re.search("bert/results.json: probes", capsys.readouterr().err)
     assert not output.exists()
 
 
