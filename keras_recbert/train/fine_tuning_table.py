@@ -7,7 +7,7 @@ from keras_recbert.core.extras import check_installed
 from keras_recbert.core.folders import check_place, locked_folder, new_file
 from keras_recbert.core.json_files import write_json
 from keras_recbert.train.fine_tuning_plan import FINAL, TUNING, plan_rows, runs_of
-from keras_recbert.train.results_files import RESULTS, without_places
+from keras_recbert.train.results_files import RESULTS, label_of, without_places
 from keras_recbert.train.sweep_figure import save_sweep_figure, swept_option
 from keras_recbert.train.table_runs import (
     check_different,
@@ -203,36 +203,33 @@ def make_fine_tuning_table(results):
 
 
 def _table(results, split):
-    runs = {}
-    for one in results:
-        recipe = one["run"].removesuffix(f"-{one['model']}-seed{one['config']['seed']}")
-        runs.setdefault((recipe, one["model"]), []).append(one)
     # The encoders of a recipe side by side, recipes and points of a grid as they came.
-    places = list(dict.fromkeys(recipe for recipe, _ in runs))
+    recipes = {}
+    for one in results:
+        models = recipes.setdefault(label_of(one), {})
+        models.setdefault(one["model"], []).append(one)
     header = f"recipe, encoder, parameters, training examples, {split} examples, epochs"
     rows = [[*header.split(", "), f"{split} scores in percent", "seeds"]]
-    for (recipe, model), found in sorted(
-        runs.items(), key=lambda item: places.index(item[0][0])
-    ):
-        first = found[0]
-        rows.append(
-            [
-                recipe,
-                f"`{model}`",
-                f"{first['num_parameters']:,}",
-                f"{first['train_examples']:,}",
-                ", ".join(
-                    f"{count:,}" for count in first["validation_examples"].values()
-                ),
-                str(first["config"]["epochs"]),
-                "; ".join(
-                    f"{name.replace('_', ' ')} {spread(values, 1)}"
-                    for name, values in percentages(found).items()
-                ),
-                ", ".join(str(one["config"]["seed"]) for one in found),
-            ]
-        )
+    for recipe, models in recipes.items():
+        rows += [_row(recipe, model, found) for model, found in models.items()]
     return markdown_table(rows)
+
+
+def _row(recipe, model, found):
+    first = found[0]
+    return [
+        recipe,
+        f"`{model}`",
+        f"{first['num_parameters']:,}",
+        f"{first['train_examples']:,}",
+        ", ".join(f"{count:,}" for count in first["validation_examples"].values()),
+        str(first["config"]["epochs"]),
+        "; ".join(
+            f"{name.replace('_', ' ')} {spread(values, 1)}"
+            for name, values in percentages(found).items()
+        ),
+        ", ".join(str(one["config"]["seed"]) for one in found),
+    ]
 
 
 def percentages(runs):

@@ -105,8 +105,8 @@ def join_results(sources):
     for path in find_results(sources):
         if _is_probes(_read(path)):
             raise ValueError(
-                f"{path}: probes of an encoder. Only runs are joined; give the page "
-                "of results this file beside theirs."
+                f"{path}: probes of an encoder. Only runs are joined; `recbert "
+                "results` takes this file beside theirs, for a page such as results.md."
             )
         for run in _runs_of(path):
             run["config"] = without_places(run["config"])
