@@ -216,8 +216,8 @@ class AugmentConfig(CommandConfig):
         ngram_probability: Probability of an example to be cut to 1 to 5 words.
         seed: Seed of all of it.
         num_workers: Processes that tag words; the output is the same.
-        encoding: Encoding of the input; by default UTF-8, or Windows-1252 for a file
-            that is not UTF-8.
+        encoding: Encoding of the input; by default UTF-8, or Windows-1252 for CSV
+            and TSV that have no character of UTF-8.
         overwrite: Replace the output if it exists.
     """
 

@@ -43,8 +43,8 @@ class FineTuningConfig(RunConfig):
         label_column: Column of the labels; guessed by default.
         label_separator: What stands between the labels in a cell of a
             multilabel_classifier; by default |, ; or a comma, the first that is there.
-        encoding: Encoding of the tables; by default UTF-8, or Windows-1252 for a file
-            that is not UTF-8.
+        encoding: Encoding of the tables; by default UTF-8, or Windows-1252 for CSV
+            and TSV that have no character of UTF-8.
         validation_fraction: Part of the labelled examples to validate on; the same text
             is never on both sides. Of a table of your own without a validation table,
             and of a data set with one labelled file, it is part of that; by default

@@ -108,11 +108,13 @@ def _arc_json(found, rows, split):
     for where, row in rows.rows():
         question = value_of(where, row, "question", dict, "an object")
         given = value_of(where, question, "choices", list, "a list")
-        for one in given:
+        texts, labels = [], []
+        for number, one in enumerate(given, 1):
+            at = f"{where}: choice {number}"
             if not isinstance(one, dict):
-                raise ValueError(f"{where}: a choice must be an object: {one!r:.60}.")
-        texts = [text_of(where, one, "text") for one in given]
-        labels = [text_of(where, one, "label") for one in given]
+                raise ValueError(f"{at}: expected an object. Received: {one!r:.60}.")
+            texts.append(text_of(at, one, "text"))
+            labels.append(text_of(at, one, "label"))
         label = position_of(where, row, "answerKey", labels) if is_labelled else 0
         stem, id = text_of(where, question, "stem"), text_of(where, row, "id")
         found.add(where, stem, texts, label, id)

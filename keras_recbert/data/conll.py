@@ -7,11 +7,17 @@ from keras_recbert.core.lines import decode_line
 from keras_recbert.core.names import nearest
 from keras_recbert.data.examples import Examples
 from keras_recbert.data.gzip_files import read_bytes
+from keras_recbert.metrics.tagging import stray_tags
 
 DOCUMENT = "-DOCSTART-"
 CONLLU_COLUMNS = 10
 FORM, UPOS = 1, 3  # columns of CoNLL-U, from 0
 WORD_ID, OTHER_ID = re.compile(r"[0-9]+"), re.compile(r"[0-9]+[-.][0-9]+")
+RENAMED = {
+    "L-": "L- is of BILOU: rename L- to E-, U- to S-.",
+    "U-": "U- is of BILOU: rename L- to E-, U- to S-.",
+    "M-": "M- is of BMES: rename M- to I-.",
+}
 
 
 def read_conll(path, split, label_names=None, word_column=0, tag_column=-1) -> Examples:
@@ -30,8 +36,9 @@ def read_conll(path, split, label_names=None, word_column=0, tag_column=-1) -> E
         `Examples` of the field `words` and the target `tags`, lists of lists of str.
 
     Raises:
-        ValueError: where the file is not UTF-8 or empty, a column is missing, or a tag
-            is not among `label_names`; names file and line.
+        ValueError: where the file is not UTF-8 or empty, a column is missing, a tag is
+            not among `label_names`, or without these none of entities where most are;
+            names file and line.
     """
     sentences = _Sentences(path, label_names)
     num_columns = None
@@ -140,6 +147,7 @@ class _Sentences:
         self.path = path
         self.label_names = label_names
         self.words, self.tags = [[]], [[]]
+        self.lines = {}  # where a tag is first
 
     def add(self, number, word, tag=None):
         """Adds a word of a line; `tag` None where the file has none."""
@@ -156,6 +164,7 @@ class _Sentences:
                 f"{nearest(tag, valid)}{listed}".rstrip()
             )
         self.tags[-1].append(tag)
+        self.lines.setdefault(tag, number)
 
     def end(self):
         """Ends a sentence, if there is one."""
@@ -168,7 +177,20 @@ class _Sentences:
         words, tags = self.words[:-1], self.tags[:-1]
         if not words:
             raise ValueError(f"{self.path} has no sentences.")
+        if self.label_names is None:
+            self._check_scheme([tag for sentence in tags for tag in sentence])
         return Examples({"words": words}, {"tags": tags} if any(tags) else None)
+
+    def _check_scheme(self, tags):
+        stray = stray_tags(tags)
+        if stray:
+            tag, valid = stray[0], self.lines.keys() - set(stray)
+            tip = RENAMED.get(tag[:2]) or nearest(tag, sorted(valid))
+            raise ValueError(
+                f"{self.path}:{self.lines[tag]}: expected a tag of an entity, as most "
+                "are: O, or such as B-person, I-person (BIO, IOB1), E-person, S-person "
+                f"(BIOES). Received: {tag!r}. {tip}".rstrip()
+            )
 
 
 def _lines(path):

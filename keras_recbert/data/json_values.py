@@ -16,7 +16,8 @@ def present(where, row, name):
     """
     if name not in row:
         raise ValueError(
-            f"{where}: there is no {name!r}. Found {', '.join(map(repr, row))}."
+            f"{where}: there is no {name!r}. Found "
+            f"{', '.join(map(repr, row)) or 'nothing'}."
         )
     return row[name]
 
@@ -61,9 +62,14 @@ def position_of(where, row, name, *sets):
 
 
 class UniqueIds:
-    """Ids of the records of a file, in their order."""
+    """Ids of the records of a file, in their order.
 
-    def __init__(self):
+    Args:
+        advice: str. What to do about an id that stands twice.
+    """
+
+    def __init__(self, advice="Give each record an id of its own."):
+        self._advice = advice
         self._places = {}
 
     def add(self, where, id):
@@ -75,7 +81,7 @@ class UniqueIds:
         if id in self._places:
             raise ValueError(
                 f"{where}: the id {id!r} stands twice, first at {self._places[id]}. "
-                "Give each record an id of its own."
+                f"{self._advice}"
             )
         self._places[id] = where
 

@@ -23,10 +23,10 @@ def read_senteval(path, split) -> Examples:
 
     Raises:
         ValueError: where the file is not UTF-8, a column is missing or empty, the
-            first is another word, or there is no line of the split; names file and
-            line.
+            first is another word, a label is on no line of the train split, or there
+            is no line of the split; names file and line.
     """
-    texts, labels, ids = [], [], []
+    texts, labels, ids, known = [], [], [], set()
     with open(path, "rb") as file:
         for number, (line, size) in enumerate(read_lines(file), 1):
             if size > len(line):
@@ -38,6 +38,8 @@ def read_senteval(path, split) -> Examples:
             if columns == [""]:
                 continue
             _check(path, number, columns)
+            if columns[0] == PARTITIONS["train"]:
+                known.add(columns[1])
             if columns[0] == PARTITIONS[split]:
                 labels.append(columns[1])
                 texts.append(columns[-1])
@@ -47,6 +49,12 @@ def read_senteval(path, split) -> Examples:
             f"{path} has no line of the {split} split: none begins with "
             f"{PARTITIONS[split]!r}."
         )
+    for number, label in zip(ids, labels, strict=True):
+        if known and label not in known:
+            raise ValueError(
+                f"{path}:{number}: no line of the train split has the label {label!r}. "
+                f"Valid: {', '.join(sorted(known))}."
+            )
     return Examples({"text": texts}, {"label": labels}, ids)
 
 

@@ -117,7 +117,8 @@ def _load(path):
     except json.JSONDecodeError as error:
         raise ValueError(
             f"{path}, line {error.lineno}, column {error.colno}: expected JSON "
-            f"({error.msg})."
+            f"({error.msg}). Questions are read in the form of SQuAD, one object: "
+            '{"data": [{"paragraphs": [{"context": ..., "qas": [...]}]}]}.'
         ) from None
 
 

@@ -11,6 +11,7 @@ from keras_recbert.data.rows import (
     PARQUET,
     SEPARATED,
     SEPARATORS,
+    TEXT,
     TableRows,
     as_text,
     not_decoded,
@@ -54,7 +55,7 @@ class Table:
         return self.places[row]
 
 
-def read_table(path, encoding=None):
+def read_table(path, encoding=None, plain_text=False):
     """Reads a table, its kind by the ending of the name.
 
     `.csv` (separated by commas; by semicolons or tabs if its header has no comma),
@@ -66,8 +67,9 @@ def read_table(path, encoding=None):
     Args:
         path: str or path.
         encoding: optional str. Encoding of a text file; by default UTF-8, with a byte
-            order mark or without, and Windows-1252 for what is not UTF-8, with a note.
-            Parquet has its own.
+            order mark or without, and Windows-1252 for all but JSON without any
+            character of UTF-8, with a note. Parquet has its own.
+        plain_text: bool. Whether `.txt` is a table, too: a text a line, `text`.
 
     Returns:
         `Table`.
@@ -79,10 +81,11 @@ def read_table(path, encoding=None):
         ImportError: without pandas, for Parquet without pyarrow; before the file is
             read.
     """
-    rows = check_table(path)
+    rows = check_table(path, plain_text)
     notes = []
     if rows.kind != PARQUET:
-        text, notes = _decode(path, rows.read_bytes(), encoding)
+        is_json = rows.kind in JSON_LINES
+        text, notes = _decode(path, rows.read_bytes(), encoding, is_json)
         rows = rows.decoded(text)
     if rows.kind in SEPARATED:
         name = SEPARATORS[rows.separator()]
@@ -97,7 +100,8 @@ def read_table(path, encoding=None):
         columns = list(dict.fromkeys(name for row in found for name in row))
         _check_characters(found, places)
     if not found:
-        raise ValueError(f"{path} has a header and no rows.")
+        what = "no text" if rows.kind == TEXT else "a header and no rows"
+        raise ValueError(f"{path} has {what}.")
     import pandas
 
     values = [[row.get(name, "") for name in columns] for row in found]
@@ -105,7 +109,7 @@ def read_table(path, encoding=None):
     return Table(os.fspath(path), frame, places, tuple(notes))
 
 
-def check_table(path):
+def check_table(path, plain_text=False):
     """Checks what can be checked of a table without reading it.
 
     Returns:
@@ -114,7 +118,7 @@ def check_table(path):
     Raises:
         FileNotFoundError, ValueError, ImportError: as `read_table`.
     """
-    rows = TableRows(path, plain_text=False)
+    rows = TableRows(path, plain_text=plain_text)
     check_installed("A table of your own", "tables", "pandas")
     return rows
 
@@ -132,7 +136,7 @@ def _check_characters(rows, places):
             ) from error
 
 
-def _decode(path, data, encoding):
+def _decode(path, data, encoding, is_json):
     """Text of a file, and notes on how it was read."""
     notes = []
     if encoding is None and data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -142,9 +146,9 @@ def _decode(path, data, encoding):
     try:
         text = data.decode("utf-8-sig" if is_utf8 else encoding)
     except UnicodeDecodeError as error:
-        if encoding is not None:
+        if encoding is not None or is_json:
             where = f"{path}:{_line_of_byte(data, error)}"
-            raise not_decoded(where, encoding, error) from error
+            raise not_decoded(where, encoding or "utf-8", error) from error
         text, note = _decode_windows(path, data, error)
         notes.append(note)
     if "\0" in text:
@@ -159,6 +163,14 @@ def _decode(path, data, encoding):
 def _decode_windows(path, data, error):
     """Text of a file that is not UTF-8, and the note that says so."""
     line = _line_of_byte(data, error)
+    rest = data.decode(errors="ignore")
+    if character := re.search(r"[^\x00-\x7f]", rest):
+        other = rest.count("\n", 0, character.start()) + 1
+        raise ValueError(
+            f"{path}:{line}: not UTF-8 ({_byte(error)}), while line {other} is "
+            f"({character[0]!r}). Correct the line, or name the encoding of the file: "
+            "encoding (--encoding), such as cp1252 or shift_jis."
+        ) from error
     try:
         text = data.decode(FALLBACK)
     except UnicodeDecodeError as other:

@@ -243,7 +243,8 @@ def load_tests(
         if path is not None:
             found[split] = read_file(task, path, split)
     if not found:
-        raise _missing(task, folder, " or ".join(task.files[one] for one in splits))
+        wanted = " or ".join(task.files[one] for one in splits)
+        raise _missing(task, folder, wanted, " Or leave submission (--submission) out.")
     return found
 
 
@@ -377,13 +378,12 @@ def _labelled_file(task, folder, split, notes) -> Path | None:
     return others[0]
 
 
-def _missing(task, folder, wanted) -> MissingSplitError:
+def _missing(task, folder, wanted, advice="") -> MissingSplitError:
     files = sorted(path.name for path in folder.iterdir() if path.is_file())
     shown = ", ".join(files[:SHOWN]) + (", ..." if len(files) > SHOWN else "")
     above = f" (or the one above {task.folder}/)" if task.folder else ""
     return MissingSplitError(
         f"{_title(task)}: {wanted} not found in {folder}. Files there: "
-        f"{shown or 'none'}. Give the folder with the task's own files{above}, read a "
-        "file of another name with `keras_recbert.data.task_files.read_file`, or let "
-        "`load_splits` make a validation split of what is there."
+        f"{shown or 'none'}. Rename the file if it has another name, or give the "
+        f"folder that has it{above}: data_dir (--data-dir DIR).{advice}"
     )

@@ -10,6 +10,8 @@ ENTITY_METRICS = ("entity_f1", "entity_precision", "entity_recall")
 METRICS = ("accuracy", *ENTITY_METRICS)
 OUTSIDE = "O"
 _ENTITY_TAG = re.compile(r"[BIES]-.+", re.DOTALL)
+# Those of BILOU and BMES, too, which are told how to rename.
+_ANY_SCHEME = re.compile(r"[BIESLUM]-.+", re.DOTALL)
 
 
 def are_entity_tags(tags) -> bool:
@@ -20,6 +22,24 @@ def are_entity_tags(tags) -> bool:
     """
     others = [tag for tag in tags if tag != OUTSIDE]
     return len(others) < len(tags) and all(map(_ENTITY_TAG.fullmatch, others))
+
+
+def stray_tags(tags) -> list[str]:
+    """Tags that are none of entities, where half of those beside `O` or more are.
+
+    Parts of speech have no strays: few of them, if any, look like `B-person`.
+
+    Args:
+        tags: sequence of str, that of each word.
+
+    Returns:
+        list of str, in their order.
+    """
+    others = [tag for tag in tags if tag != OUTSIDE]
+    alike = sum(_ANY_SCHEME.fullmatch(tag) is not None for tag in others)
+    if len(others) == len(tags) or 2 * alike < len(others):
+        return []
+    return [tag for tag in others if not _ENTITY_TAG.fullmatch(tag)]
 
 
 def split_tag(tag: str) -> tuple[str, str]:

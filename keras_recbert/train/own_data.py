@@ -1,5 +1,6 @@
 """A user's own table: from files to examples, and from logits to predictions."""
 
+import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from keras_recbert.config.own_data import table_name
 from keras_recbert.data.columns import check_column, choose_columns
 from keras_recbert.data.examples import Examples
+from keras_recbert.data.json_values import UniqueIds
 from keras_recbert.data.split import group_fields, same_text, split_by_label
 from keras_recbert.data.tables import Table, check_table, read_table
 from keras_recbert.data.task_spec import TaskSpec
@@ -89,9 +91,21 @@ def check_files(config):
     Args:
         config: `FineTuningConfig` with `train`.
     """
-    for path in (config.train, config.validation, config.test):
+    for name in ("train", "validation", "test"):
+        path = getattr(config, name)
         if path is not None:
+            check_no_folder(name, path)
             check_table(path)
+
+
+def check_no_folder(name, path):
+    """Raises `FileNotFoundError` for a folder in place of a file of one's own."""
+    if os.path.isdir(path):
+        raise FileNotFoundError(
+            f"`{name}` must be a file. Received: {name}={path!r}, a folder. Name a "
+            "file in it; the folder of a data set of `recbert list --tasks` is "
+            "data_dir (--data-dir DIR), with the name of its task (--task TASK)."
+        )
 
 
 def load_own_data(config):
@@ -196,9 +210,13 @@ class _Reader:
             for field, column in zip(FIELDS, self.texts, strict=False)
         }
         targets = {"label": self.labels.read(table)} if has_labels else None
-        is_id = ID_COLUMN in table.columns
-        is_id = is_id and ID_COLUMN not in (*self.texts, self.labels.column)
-        return Examples(fields, targets, table.values(ID_COLUMN) if is_id else None)
+        ids = None
+        if ID_COLUMN in set(table.columns) - {*self.texts, self.labels.column}:
+            ids = UniqueIds("Give each row its own, or the column 'id' another name.")
+            for where, id in zip(table.places, table.values(ID_COLUMN), strict=True):
+                ids.add(where, id)
+            ids = ids.list()
+        return Examples(fields, targets, ids)
 
 
 def _split(table, examples, config):

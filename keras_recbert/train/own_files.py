@@ -12,7 +12,7 @@ from keras_recbert.data.squad_json import read_squad, write_answers
 from keras_recbert.data.task_labels import check_examples
 from keras_recbert.data.task_spec import TaskSpec
 from keras_recbert.metrics.tagging import ENTITY_METRICS, OUTSIDE, are_entity_tags
-from keras_recbert.train.own_data import VALIDATION_FRACTION
+from keras_recbert.train.own_data import VALIDATION_FRACTION, check_no_folder
 from keras_recbert.train.registered_data import ValidationReport
 
 
@@ -46,9 +46,12 @@ def check_own_files(config):
     Args:
         config: `FineTuningConfig` with `train`.
     """
-    for path in (config.train, config.validation):
-        if path is not None and not os.path.isfile(path):
-            raise FileNotFoundError(f"There is no file at {path}.")
+    for name in ("train", "validation"):
+        path = getattr(config, name)
+        if path is not None:
+            check_no_folder(name, path)
+            if not os.path.isfile(path):
+                raise FileNotFoundError(f"There is no file at {path}.")
 
 
 def load_own_files(config):

@@ -1,11 +1,13 @@
 """The labels of a user's own table: what they are, and how they are read."""
 
+import math
 from dataclasses import dataclass
 
 from keras_recbert.data import multilabels
 from keras_recbert.data.text_labels import (
     class_names,
     guess_task,
+    is_number,
     read_labels,
     to_class_ids,
     to_scores,
@@ -48,6 +50,7 @@ class OwnLabels:
         """
         where = f"{table.path}, column {column!r}"
         kind, notes = config.task, []
+        _check_finite(table, column)
         if kind == "multilabel_classifier":
             cells = table.values(column)
             separator = config.label_separator or multilabels.find_separator(cells)
@@ -80,3 +83,27 @@ class OwnLabels:
         if self.names is None:
             return to_scores(table, self.column, labels)
         return to_class_ids(table, self.column, labels, self.names)
+
+
+def _check_finite(table, column):
+    """Raises `ValueError` for NaN, and for infinity if all other labels are numbers."""
+    cells = [value.strip() for value in table.values(column)]
+    words = {cell for cell in cells if not is_number(cell)}
+    wrong = {word for word in words if not _is_finite(word)}
+    if wrong < words:  # classes, such as "inf" and "fin"
+        wrong = {word for word in wrong if "nan" in word.casefold()}
+    for row, cell in enumerate(cells):
+        if cell in wrong:
+            raise ValueError(
+                f"{table.where(row)}: the label in column {column!r} is {cell!r}. "
+                "Expected a finite number, or a class whose name is not NaN, which "
+                "pandas writes for a missing label. Fill it in, or remove the row."
+            )
+
+
+def _is_finite(word):
+    """False for what `float` reads as NaN or infinity."""
+    try:
+        return math.isfinite(float(word))
+    except ValueError:
+        return True

@@ -106,7 +106,12 @@ BROKEN = {
     "list": (
         read_arc,
         {**ARC, "question": {"stem": "?", "choices": ["one", "two"]}},
-        "a choice must be an object: 'one'",
+        "choice 1: expected an object. Received: 'one'.",
+    ),
+    "empty choice": (
+        read_arc,
+        {**ARC, "question": {"stem": "?", "choices": [CHOICES[0], {}]}},
+        "choice 2: there is no 'text'. Found nothing.",
     ),
     "one choice": (
         read_arc,

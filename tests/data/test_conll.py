@@ -65,6 +65,27 @@ def test_columns_that_are_not_as_they_should_be(name, tmp_path):
         read_conll(write(tmp_path / "broken.conll", text), "train", TAGS)
 
 
+@pytest.mark.parametrize(
+    ("tag", "message"),
+    [
+        ("per", "Did you mean 'I-per' or 'B-per'"),
+        ("X-per", "Did you mean 'I-per' or 'B-per'"),
+        ("?", ""),
+        ("L-per", "L- is of BILOU: rename L- to E-, U- to S-."),
+        ("U-per", "U- is of BILOU: rename L- to E-, U- to S-."),
+        ("M-per", "M- is of BMES: rename M- to I-."),
+    ],
+)
+def test_a_tag_in_no_scheme_of_entities(tag, message, tmp_path):
+    text = COLUMNS.replace("B-per\r", f"{tag}\r") + "Lee NNP I-per\n"
+    path = write(tmp_path / "a.conll", text)
+    with pytest.raises(ValueError, match=r"a.conll:7: expected .*O, .*BIO.*BIOES") as e:
+        read_conll(path, "train")
+    assert f"Received: {tag!r}. {message}".rstrip() in str(e.value)
+    assert len(read_conll(path, "train", tag_column=1)) == 2
+    assert len(read_conll(path, "train", (*TAGS, tag))) == 2
+
+
 def test_a_gzip_file_that_was_cut(tmp_path):
     cut = gzip.compress(COLUMNS.encode())[:-9]
     with pytest.raises(ValueError, match="a.conll.gz is no whole gzip file"):

@@ -51,13 +51,19 @@ def test_classes_are_those_of_the_training_split(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (LINES[:3], "shift.txt .train of bigram_shift.: expected two .* 'O' for all 1"),
-        ([*LINES, "te\tC\ta ."], "shift.txt, example '5': 'C' is not a label of task"),
+        (
+            [line.replace("I", "O") for line in LINES[:3]],
+            "shift.txt .train of bigram_shift.: expected two .* 'O' for all 1",
+        ),
+        (
+            [*LINES, "te\tC\ta ."],
+            "/bigram_shift.txt:5: no line of the train split has the label 'C'",
+        ),
     ],
 )
 def test_labels_that_cannot_be_learned(tmp_path, lines, message):
     write(tmp_path, lines)
     task = get_task("bigram_shift")
-    splits = {name: read_split(task, tmp_path, name) for name in task.files}
     with pytest.raises(ValueError, match=message):
+        splits = {name: read_split(task, tmp_path, name) for name in task.files}
         name_labels(task, splits.pop("train"), splits)

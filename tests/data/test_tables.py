@@ -78,6 +78,26 @@ def test_what_is_not_utf8_is_read_as_windows_1252_and_said(write):
         read_table(path, "utf-8")
 
 
+@pytest.mark.parametrize("text", ["caf\u00e9", "\U0001f3ac", "\ufeff"])
+def test_a_stray_byte_is_no_other_encoding(write, text):
+    content = f"text,label\n{text},a\nplain,b\n".encode() + b"caf\xe9,b\n"
+    with pytest.raises(
+        ValueError, match="a.csv:4: not UTF-8 .byte 0xe9., while line 2"
+    ):
+        read_table(write("a.csv", content))
+    assert len(read_table(write("a.csv", content), "cp1252")) == 3
+
+
+def test_json_lines_are_utf8(write):
+    content = b'{"text": "plain"}\n{"text": "caf\xe9"}\n'
+    with pytest.raises(ValueError, match="a.jsonl:2: not valid utf-8 .byte 0xe9"):
+        read_table(write("a.jsonl", content))
+    table = read_table(write("a.jsonl", content), "cp1252")
+    assert table.values("text") == ["plain", "café"]
+    table = read_table(write("b.jsonl", '{"text": "é"}'.encode("utf-16")))
+    assert table.values("text") == ["é"]
+
+
 def test_other_encodings(write):
     path = write("a.csv", "text\n日本、\n".encode("shift_jis"))
     with pytest.raises(ValueError, match=r"a.csv:2: not UTF-8 .*not Windows-1252"):

@@ -33,7 +33,7 @@ def test_missing_split_says_what_is_there(write, tmp_path):
     message = str(error.value)
     assert f"RTE: dev.tsv not found in {tmp_path / 'RTE'}" in message
     assert "Files there: dev_2.tsv." in message
-    assert "task_files.read_file`" in message
+    assert "(or the one above RTE/): data_dir (--data-dir DIR)." in message
     assert isinstance(error.value, FileNotFoundError)
     with pytest.raises(MissingSplitError, match="Files there: none"):
         load_splits("qnli", tmp_path)

@@ -7,6 +7,7 @@ from keras_recbert.metrics.tagging import (
     METRICS,
     are_entity_tags,
     entities_of,
+    stray_tags,
     tagging_scores,
 )
 
@@ -88,6 +89,28 @@ def test_which_tags_are_of_entities():
     assert are_entity_tags(["O", "B-a", "I-a", "E-a", "S-x-y"])
     for tags in (["NOUN", "VERB"], ["B-a", "I-a"], ["O", "B"], ["O", "NP-a"]):
         assert not are_entity_tags(tags), tags
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        ("O B-a I-a O a", ["a"]),
+        ("I-a O X-a I-b b I-a", ["X-a", "b"]),
+        ("B-a O 0 I-a", ["0"]),
+        ("O B-a L-a U-a", ["L-a", "U-a"]),
+        ("O B-a M-a E-a S-b", ["M-a"]),
+        ("O B-a I-a-b E-a S-a", []),
+        ("B-a I-a a", []),  # no O: no tags of entities
+        ("O O", []),
+        # Parts of speech: Penn's, Brown's, those of tweets, MULTEXT-East's.
+        ("-LRB- NN O -RRB- NN : S", []),
+        ("NN-TL FW-NN O IN-HL B", []),
+        ("N O S Z ^ L M V E U", []),
+        ("O I-s S-p Nc-sn Vmis Nc-pn", []),
+    ],
+)
+def test_tags_of_no_scheme_among_those_of_one(tags, expected):
+    assert stray_tags(tags.split()) == expected
 
 
 @pytest.mark.parametrize(

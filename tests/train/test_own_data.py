@@ -274,7 +274,7 @@ def test_pairs_with_few_second_texts_are_split_by_the_first(tmp_path):
 def test_texts_of_the_training_table_elsewhere_are_said(tables):
     rows = [("1", "A  GOOD film", "good"), ("2", "new", "bad")]
     train = write_rows(
-        tables / "t.csv", ("id", "review", "stars"), [*rows, ("3", "Fine", "good")] * 2
+        tables / "t.csv", ("key", "review", "stars"), [*rows, ("3", "Fine", "good")] * 2
     )
     rows[0] = ("1", "a good film", "good")
     test = write_rows(tables / "u.csv", ("id", "review", "stars"), [rows[0]])
@@ -315,6 +315,16 @@ def test_texts_of_the_training_table_elsewhere_are_said(tables):
             [(1, f"a {i}", f"w{i}") for i in range(30)],
             "30 different words in 30",
         ),
+        (
+            "train",
+            [(i, f"a {i}", ("good", "bad", "NaN")[i % 3]) for i in range(9)],
+            r"train.csv:4: the label in column 'stars' is 'NaN'. Expected a fin",
+        ),
+        (
+            "train",
+            [(i, f"a {i}", i / 4 if i != 5 else "-inf") for i in range(30)],
+            r"train.csv:7: the label in column 'stars' is '-inf'. Expected a fin",
+        ),
         ("train", [(1, "a", "x"), (2, "b", "y")], None),
     ],
 )
@@ -326,6 +336,28 @@ def test_labels_that_are_wrong_name_file_and_line(tables, name, rows, message):
         message = "2 rows are too few to hold 0.1 of them out.*--validation FILE"
     with pytest.raises(ValueError, match=message):
         load(tables / "train.csv", **files)
+
+
+def test_an_infinity_among_words_is_a_class(tmp_path):
+    rows = [(f"a {i}", ("inf", "fin")[i % 2]) for i in range(40)]
+    data = load(write_rows(tmp_path / "a.csv", ("text", "label"), rows))
+    assert data.task.label_names == ("fin", "inf")
+
+
+@pytest.mark.parametrize("name", ["train", "more", "test"])
+def test_an_id_that_stands_twice_is_told(tables, name):
+    rows = [(4, "a fine film", "good"), (5, "a bore", "bad"), (4, "fun", "good")]
+    write_rows(tables / f"{name}.csv", ("id", "review", "stars"), rows)
+    message = f"{name}.csv:4: the id '4' stands twice, first at .*{name}.csv:2. Give "
+    files = {"validation": str(tables / "more.csv"), "test": str(tables / "test.csv")}
+    with pytest.raises(ValueError, match=f"{message}.*the column 'id' another name"):
+        load(tables / "train.csv", **files)
+
+
+def test_an_id_that_is_text_or_label_may_stand_twice(tmp_path):
+    rows = [(f"a {i}", "ab"[i % 2]) for i in range(40)]
+    path = write_rows(tmp_path / "a.csv", ("text", "id"), rows)
+    assert load(path, label_column="id").task.label_names == ("a", "b")
 
 
 def test_numbers_that_are_wrong_name_file_and_line(tables):
@@ -367,7 +399,8 @@ def test_files_are_looked_at_before_any_work(tables, monkeypatch, capsys):
     for argv, message in (
         (("--train", "none.csv"), "There is no file none.csv"),
         (("--train", "train.csv", "--test", "none.csv"), "There is no file none.csv"),
-        (("--train", "."), "the ending of a table says what it is"),
+        (("--train", "table"), "the ending of a table says what it is"),
+        (("--train", "."), "train='.', a folder. Name a file in it; the folder of a"),
         (("--train", "train.csv", "--label-column", "stras"), "has no column 'stras'"),
     ):
         assert main(["finetune", *argv, *FLAGS]) == 2

@@ -126,6 +126,11 @@ def test_other_columns_and_names(tmp_path):
     "train, validation, message",
     [
         (["Ada B-person", "sang"], None, r"train.conll:2: expected 2 columns"),
+        (
+            ["Ada B-person", "sang O", "", "Uma person"],
+            None,
+            r"train.conll:4: expected a tag of an entity.*Received: 'person'",
+        ),
         (["Ada O"], None, r"train.conll: expected two different tags or more"),
         ([""], None, "train.conll has no sentences"),
         (
@@ -156,6 +161,10 @@ def test_files_of_questions_that_are_wrong(tmp_path):
     message = r"validation.json, data\[0\].paragraphs\[0\].qas\[0\] \(q0\).answers\[0\]"
     with pytest.raises(ValueError, match=f"{message}.*is not in its context"):
         load(train=path, validation=str(wrong))
+    wrong.write_text('{"question": "Who?"}\n{"question": "When?"}\n', "utf-8")
+    message = r'validation.json, line 2, column 1: .* form of SQuAD.*{"data": '
+    with pytest.raises(ValueError, match=message):
+        load(train=path, validation=str(wrong))
     wrong.write_text(text[:-20], "utf-8")
     with pytest.raises(ValueError, match=r"validation.json, line 1, column \d+"):
         load(train=path, validation=str(wrong))
@@ -181,5 +190,10 @@ def test_a_file_that_is_not_there(tmp_path):
     missing = str(tmp_path / "b.conll")
     options = {"train": train, "validation": missing, "output_dir": str(tmp_path / "r")}
     with pytest.raises(FileNotFoundError, match="There is no file at .*b.conll"):
+        fine_tune(FineTuningConfig(**options))
+    options["validation"] = str(tmp_path)
+    with pytest.raises(
+        FileNotFoundError, match="`validation` must be a file.*a folder"
+    ):
         fine_tune(FineTuningConfig(**options))
     assert not (tmp_path / "r").exists()

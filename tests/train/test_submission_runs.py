@@ -97,7 +97,7 @@ def test_a_run_that_cannot_submit_ends_before_it_begins(tmp_path):
     options = {"submission": True, "output_dir": str(tmp_path / "run")}
     folder = tmp_path / "data"
     (folder / "RTE").mkdir(parents=True)
-    with pytest.raises(MissingSplitError, match="RTE: test.tsv not found in"):
+    with pytest.raises(MissingSplitError, match="RTE: test.tsv not .*--submission"):
         fine_tune(config(**options, task="rte", data_dir=str(folder)))
     with pytest.raises(
         ValueError, match="a leaderboard: cola, .* task='squad1'. Leave"
