@@ -87,7 +87,13 @@ def explain_words(
             "explain-words TEACHER STUDENT 'a gripping film'."
         )
     from keras_recbert.train.masked_words import explain_words, make_word_table
+    from keras_recbert.train.teacher import is_model
 
+    if is_model(text):
+        raise ValueError(
+            f"The text comes last. Received: {text!r}, a model, as the last. Such as "
+            "recbert explain-words TEACHER STUDENT 'a gripping film'."
+        )
     print(make_word_table(explain_words(models, text, output)), end="")
 
 

@@ -14,6 +14,14 @@ from keras_recbert.core.checks import check_integer, check_seed
 
 OBJECTIVES = ("logits", "probabilities")
 OPTIMIZERS = ("adamw", "adadelta")
+AUGMENTATION = (
+    "n_iter",
+    "mask_probability",
+    "pos_probability",
+    "tagger",
+    "ngram_probability",
+    "augmentation_seed",
+)
 # What has no meaning where a student learns from a teacher.
 REFUSED = ("tfds", "submission", "class_weights", "long_texts", "window_pooling")
 
@@ -39,9 +47,12 @@ class DistillationConfig(FineTuningConfig):
             default 10; those that are there already are dropped.
         mask_probability: How often a word becomes [MASK].
         pos_probability: How often a word is replaced by another of its part of speech.
+        tagger: Function of a list of words to as many parts of speech, as
+            module:function; by default NLTK's tagger of English.
         ngram_probability: How often an example becomes one of its n-grams.
         augmentation_seed: Seed of the augmentation, so that runs of several seeds share
-            a transfer set.
+            a transfer set; where a part of the examples is held out, with one
+            split_seed.
         teacher_batch_size: Texts that the teacher reads at a time.
         teacher_precision: float32, bfloat16 or auto, see precision; of the teacher.
         teacher_workers: Processes that the teacher scores in, each with its share of
@@ -50,7 +61,8 @@ class DistillationConfig(FineTuningConfig):
             --beam-options='--runner=FlinkRunner ...', to score on several machines.
         objective: logits, the squared distance of the logits; or probabilities, the
             cross-entropy of softened probabilities.
-        temperature: What logits are divided by before they become probabilities.
+        temperature: What logits are divided by before they become probabilities, of
+            the objective of that name.
         label_weight: In [0, 1]: share of the loss of the label where an example has
             one.
         optimizer: adamw or adadelta (rate 1.0 by default, constant).
@@ -72,6 +84,7 @@ class DistillationConfig(FineTuningConfig):
     n_iter: int | None = None
     mask_probability: float = 0.1
     pos_probability: float = 0.1
+    tagger: str | None = None
     ngram_probability: float = 0.0
     augmentation_seed: int = 0
     teacher_batch_size: int = 128
@@ -98,8 +111,9 @@ class DistillationConfig(FineTuningConfig):
         check_seed(self.augmentation_seed, "augmentation_seed")
         self.augmentation()
         if self.teacher_logits is not None:
-            for name in ("teacher", "unlabelled", "n_iter"):
-                if getattr(self, name):
+            fields = type(self).__dataclass_fields__
+            for name in ("teacher", "unlabelled", *AUGMENTATION):
+                if getattr(self, name) not in (None, 0, fields[name].default):
                     raise ValueError(
                         "The file of teacher_logits has all texts. Received: "
                         f"{name}={getattr(self, name)!r}, teacher_logits="
@@ -113,6 +127,12 @@ class DistillationConfig(FineTuningConfig):
                 )
         valid = 0 < self.temperature < math.inf
         check(valid, self, "temperature", "above 0 and finite")
+        if self.temperature != 1 and self.objective == "logits":
+            raise ValueError(
+                "`temperature` softens probabilities. Received: temperature="
+                f"{self.temperature}, objective='logits'. Add objective: probabilities "
+                "(--objective probabilities), or leave it out."
+            )
         check(0 <= self.label_weight <= 1, self, "label_weight", "in [0, 1]")
         rule = " or ".join(OBJECTIVES)
         check(self.objective in OBJECTIVES, self, "objective", rule)
@@ -166,7 +186,14 @@ class DistillationConfig(FineTuningConfig):
             "train",
         )
         names += ("validation", "validation_fraction", "tuning_fraction", "split_seed")
-        names += ("unlabelled", "text_column", "label_column", "encoding", "limit")
+        names += (
+            "tagger",
+            "unlabelled",
+            "text_column",
+            "label_column",
+            "encoding",
+            "limit",
+        )
         made_from = {name: getattr(self, name) for name in names}
         made_from["augmentation"] = dataclasses.asdict(self.augmentation())
         is_split = self.train is not None or self.validation_fraction is not None

@@ -97,6 +97,11 @@ class TextAugmenter:
                 f"40). Received: augmentation={augmentation!r}."
             )
         check_integer(num_workers=num_workers)
+        if tagger is not None and not callable(tagger):
+            raise ValueError(
+                "`tagger` must be a function of a list of words to as many tags. "
+                f"Received: tagger={tagger!r}."
+            )
         self._columns = _text_columns(fields)
         self.num_rows = len(self._columns[0])
         self._tagged = None

@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import pickle
+import pkgutil
 import sys
 from array import array
 from collections import Counter
@@ -101,6 +102,28 @@ def _download(folders):
         )
 
 
+def find_tagger(name):
+    """The tagger that `module:function` names.
+
+    Args:
+        name: str.
+
+    Raises:
+        ValueError: if Python finds none there, or what it finds takes no call.
+    """
+    try:
+        tagger = pkgutil.resolve_name(name)
+        if not callable(tagger):
+            raise ValueError(f"it is {tagger!r:.60}")
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(
+            "`tagger` must be a function that can be imported, as module:function "
+            "(recbert --import tags.py distill --tagger tags:tag). Received: "
+            f"tagger={name!r}: {error}."
+        ) from error
+    return tagger
+
+
 class TaggedTexts:
     """The tags of the words of texts, and the unigram distribution of each tag.
 
@@ -158,11 +181,13 @@ class TaggedTexts:
 
 
 def _check_tags(text, words, tags):
-    if isinstance(tags, str) or len(tags) != len(words):
-        raise ValueError(
-            f"`tagger` must give a list of {len(words)} tags, one for each word of "
-            f"{text!r}: {words}. Received: {tags!r}."
-        )
+    def _check_tags(text, words, tags):
+        is_list = hasattr(tags, "__len__") and not isinstance(tags, str)
+        if not is_list or len(tags) != len(words):
+            raise ValueError(
+                f"`tagger` must give a list of {len(words)} tags, one for each word of "
+                f"{text!r}: {words}. Received: {tags!r}."
+            )
 
 
 def _tag_all(texts, tagger, num_workers):

@@ -23,6 +23,15 @@ FORMAT_VERSION = 1
 DESCRIPTION = "transfer_set.json"
 SHARD_RECORDS = 8192
 AGAIN = "Make it again: remove the folder, and repeat the command."
+# What a difference of checksums means.
+CHANGES = {
+    "teacher": "another teacher or tokenizer",
+    "texts": (
+        "other texts (split_seed, --split-seed, says which are held out, and goes by "
+        "the seed where it is not given)"
+    ),
+    "held_out": "other texts held out (split_seed, --split-seed, says which)",
+}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -199,6 +208,7 @@ def write_transfer_set(
     made_from,
     shard_records=SHARD_RECORDS,
     share_out=None,
+    overwrite=False,
 ):
     """Makes a transfer set, or the rest of one that was stopped, or finds it made.
 
@@ -220,20 +230,21 @@ def write_transfer_set(
         share_out: optional function of a `ShardWriter` and a list of int, the numbers
             of shards, that has workers call `ShardWriter.work` for each of them, in any
             order and any process. Default: this process scores them.
+        overwrite: bool. Whether one that was made from something else is replaced.
 
     Returns:
         `TransferSet`.
 
     Raises:
         ValueError: if the folder holds one that was made from something else, naming
-            what; if it is damaged; if there is no example, or a logit is NaN or
-            infinite, naming the text.
+            what, and `overwrite` is False; if it is damaged; if there is no example, or
+            a logit is NaN or infinite, naming the text.
         RuntimeError: if another process is making it.
         OSError: if it cannot be written.
     """
     folder = pathlib.Path(folder)
     with locked_folder(folder):
-        description = _begun(folder, fields, num_logits, made_from)
+        description = _begun(folder, fields, num_logits, made_from, overwrite)
         for shard in description["shards"]:
             _check_shard(folder / shard["name"], shard)
         if not description["finished"]:
@@ -330,37 +341,42 @@ def show_progress(bar, num_records):
         bar.update(num_records - bar.n)
 
 
-def _begun(folder, fields, num_logits, made_from):
+def _begun(folder, fields, num_logits, made_from, overwrite):
     """The description of what is there, or of an empty set."""
     path = folder / DESCRIPTION
-    if not path.is_file():
-        return {
-            "format_version": FORMAT_VERSION,
-            "finished": False,
-            "fields": list(fields),
-            "num_logits": num_logits,
-            "num_records": 0,
-            "num_labels": 0,
-            "made_from": made_from,
-            "measured": {"seconds": 0.0},
-            "shards": [],
-        }
-    description = _read_description(path)
-    there = {
-        **description["made_from"],
-        "fields": description["fields"],
-        "num_logits": description["num_logits"],
+    description = {
+        "format_version": FORMAT_VERSION,
+        "finished": False,
+        "fields": list(fields),
+        "num_logits": num_logits,
+        "num_records": 0,
+        "num_labels": 0,
+        "made_from": made_from,
+        "measured": {"seconds": 0.0},
+        "shards": [],
     }
-    now = {**made_from, "fields": list(fields), "num_logits": num_logits}
+    if not path.is_file():
+        return description
+    found = _read_description(path)
+    there, now = (
+        {**one["made_from"], "fields": one["fields"], "num_logits": one["num_logits"]}
+        for one in (found, description)
+    )
     changed = [
-        f"{name}={there.get(name)!r} (now {now.get(name)!r})"
+        CHANGES.get(name, f"{name}={there.get(name)!r} (now {now.get(name)!r})")
         for name in {**there, **now}
         if there.get(name) != now.get(name)
     ]
-    if changed:
+    if not changed:
+        return found
+    if not overwrite:
         raise ValueError(
             f"{folder} holds a transfer set that was made from something else: "
             f"{', '.join(changed)}. Choose another folder (--transfer-set), or remove "
             "this one."
         )
+    path.unlink()
+    for shard in found["shards"]:
+        (folder / shard["name"]).unlink(missing_ok=True)
+    shutil.rmtree(folder / PARTS, ignore_errors=True)
     return description

@@ -13,7 +13,8 @@ from keras_recbert.core.extras import check_installed
 from keras_recbert.core.json_files import file_sha256
 from keras_recbert.data.augmentation import TextAugmenter
 from keras_recbert.data.logits_file import read_logits
-from keras_recbert.data.rows import TableRows, as_text
+from keras_recbert.data.pos_tagging import find_tagger
+from keras_recbert.data.tables import read_table
 from keras_recbert.data.transfer_set import (
     TransferSet,
     made_from,
@@ -73,7 +74,9 @@ def distill(config):
     config = config.resolved()
     get_card(config.model)
     check_installed("`recbert distill`", "train", "sklearn", "scipy", "matplotlib")
-    if config.pos_probability > 0 and config.augmentation().n_iter > 0:
+    if config.tagger is not None:
+        find_tagger(config.tagger)
+    elif config.pos_probability > 0 and config.augmentation().n_iter > 0:
         check_installed("`pos_probability`", "distill", "nltk")
     if config.teacher is None and config.teacher_logits is None:
         raise ValueError(
@@ -182,9 +185,10 @@ def _lesson_of_teacher(config, data, folder, teacher, precision):
             "teacher_precision": precision.chosen,
             "logits": teacher.places,
             "texts": texts.checksum(),
-            "augmentation": dataclasses.asdict(config.augmentation()),
+            "augmentation": texts.made_by(),
         },
         share_out=sharing(config, teacher, precision),
+        overwrite=_may_replace(config),
     )
     logits = {
         split: teacher.logits([list(column) for column in examples.fields.values()])
@@ -203,16 +207,46 @@ def _lesson_of_file(config, data, folder):
     read = functools.partial(
         read_logits, config.teacher_logits, task.fields, label_names
     )
-    checksum = file_sha256(config.teacher_logits)
+    held_out = _held_out(data)
+
+    def examples():
+        left_out = 0
+        for example in read():
+            if example[0] in held_out:
+                left_out += 1
+            else:
+                yield example
+        if left_out:
+            print(
+                f"{config.teacher_logits}: {left_out:,} texts that the student is "
+                "scored on are left out.",
+                flush=True,
+            )
+
     transfer = write_transfer_set(
         folder,
         task.fields,
         1 if label_names is None else len(label_names),
-        read,
+        examples,
         None,
-        {"teacher": checksum, "labels": label_names and list(label_names)},
+        {
+            "teacher": file_sha256(config.teacher_logits),
+            "labels": label_names and list(label_names),
+            "held_out": hashlib.sha256(repr(sorted(held_out)).encode()).hexdigest(),
+        },
+        overwrite=_may_replace(config),
     )
+    if config.label_weight and not transfer.num_labels:
+        raise ValueError(
+            f"{config.teacher_logits} has no 'label'. Received: label_weight="
+            f"{config.label_weight}. Write labels beside the logits, or leave it out."
+        )
     return _Lesson(transfer, {}, {})
+
+
+def _may_replace(config):
+    """Whether a transfer set of something else is one of this run's own, to replace."""
+    return config.overwrite and config.transfer_set is None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -333,11 +367,13 @@ class _Texts:
         fields: dict of name to list of str; unlabelled texts behind the labelled.
         labels: list of numbers, those of the first texts.
         augmentation: `Augmentation`.
+        tagger: optional str, as `find_tagger` takes it.
     """
 
     fields: dict
     labels: list
     augmentation: Augmentation
+    tagger: str | None = None
 
     @classmethod
     def of(cls, config, data):
@@ -349,10 +385,15 @@ class _Texts:
         labels = labels_of(examples)
         labels = [] if np.ndim(labels) > 1 else np.asarray(labels, float).tolist()
         if config.unlabelled is not None:
-            more = _read_unlabelled(config, tuple(fields))
-            for column, texts in zip(fields.values(), more, strict=True):
-                column += texts
-        return cls(fields, labels, config.augmentation())
+            for texts in _new_texts(config, fields, data):
+                for column, text in zip(fields.values(), texts, strict=True):
+                    column.append(text)
+        return cls(fields, labels, config.augmentation(), config.tagger)
+
+    def made_by(self):
+        """What results say of the augmentation: a dict of JSON."""
+        made_by = dataclasses.asdict(self.augmentation)
+        return made_by if self.tagger is None else {**made_by, "tagger": self.tagger}
 
     def checksum(self):
         """Checksum of texts and labels, and of what is made of them."""
@@ -364,27 +405,58 @@ class _Texts:
 
     def examples(self):
         """Yields tuples of texts and label, or None."""
-        for row, iteration, texts in TextAugmenter(self.fields, self.augmentation):
+        tagger = None if self.tagger is None else find_tagger(self.tagger)
+        augmenter = TextAugmenter(self.fields, self.augmentation, tagger)
+        for row, iteration, texts in augmenter:
             has_label = iteration == 0 and row < len(self.labels)
             yield texts, self.labels[row] if has_label else None
 
 
+def _held_out(data):
+    """The texts that a student is scored on: a set of tuples, a text a field."""
+    splits = (*data.validation.values(), *(data.test or {}).values())
+    columns = (examples.fields.values() for examples in splits)
+    return {texts for split in columns for texts in zip(*split, strict=True)}
+
+
+def _new_texts(config, fields, data):
+    """Texts of the file without labels, each once: a list of tuples, a text a field.
+
+    Those of the labelled examples are learned already; those that the student is scored
+    on are not to be.
+    """
+    found = _read_unlabelled(config, tuple(fields))
+    held_out = _held_out(data)
+    known = held_out.union(zip(*fields.values(), strict=True))
+    new = [texts for texts in dict.fromkeys(found) if texts not in known]
+    scored = sum(texts in held_out for texts in found)
+    note = f"{config.unlabelled}: {len(new):,} texts to learn on too."
+    if scored:
+        note += f" {scored:,} that the student is scored on are left out."
+    if rest := len(found) - scored - len(new):
+        note += f" {rest:,} were there already."
+    print(note, flush=True)
+    return new
+
+
 def _read_unlabelled(config, fields):
-    """Columns of texts of the file without labels."""
+    """Texts of the file without labels: a list of tuples, a text a field."""
     path = config.unlabelled
-    table = TableRows(path, config.encoding or "utf-8")
+    table = read_table(path, config.encoding, plain_text=True)
+    for note in table.notes:
+        print(f"Note: {note}", flush=True)
     given = config.text_column or ()
     given = (given,) if isinstance(given, str) else tuple(given)
     if str(path).endswith(".txt"):
         given = ()  # a line is a text
-    columns = choose_text_columns(path, table.columns(), given)
+    columns = choose_text_columns(path, table.columns, given)
     if len(columns) != len(fields):
         raise ValueError(
             f"{path}: an example has {len(fields)} text(s), and the texts are in the "
             f"columns {', '.join(columns)}."
         )
-    rows = ([as_text(row[name]) for name in columns] for _, row in table.rows())
-    texts = list(map(list, zip(*(row for row in rows if any(row)), strict=True)))
+    rows = zip(*(table.values(name) for name in columns), strict=True)
+    texts = [row for row in rows if any(row)]
     if not texts:
         raise ValueError(f"{path} holds no text.")
     return texts

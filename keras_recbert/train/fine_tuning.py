@@ -215,7 +215,13 @@ def _check_words(config):
                 f"Received: vectors={vectors!r}, model={model!r}."
             )
         if vectors not in (LEARNED, RANDOM):
-            check_word_vectors(vectors)
+            width = check_word_vectors(vectors)
+            given = config.overrides.get("vector_dim", width)
+            if given != width:
+                raise ValueError(
+                    f"{vectors} has vectors of {width} numbers. Received: overrides="
+                    f"{{'vector_dim': {given}}}. Leave it out."
+                )
 
 
 def _load(config, task):

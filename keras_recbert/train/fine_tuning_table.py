@@ -235,11 +235,13 @@ def _row(recipe, model, found):
 def percentages(runs):
     """Values in percent of each validation score, by name without "validation_".
 
+    Losses and errors of a regressor are no shares, and left out.
+
     Args:
         runs: list of the dicts in `results.json`, one a seed.
     """
     return {
         name.removeprefix("validation_"): [100 * one["scores"][name] for one in runs]
         for name in runs[0]["scores"]
-        if not name.endswith("loss")
+        if not name.endswith(("loss", "error"))
     }

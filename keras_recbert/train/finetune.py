@@ -56,7 +56,7 @@ def distill(**options):
     Args:
         **options: the fields of `keras_recbert.config.DistillationConfig`, which says
             what each is: `teacher`, `train`, `unlabelled`, `model`, ... Paths may be
-            `pathlib.Path`.
+            `pathlib.Path`, and `tagger` the function itself.
 
     Returns:
         Tuple of the student of the best epoch, a `keras_recbert.tasks` model, and the
@@ -75,6 +75,9 @@ def distill(**options):
     ... )
     >>> agreement = results["scores"]["validation_teacher_agreement"]
     """
+    tagger = options.get("tagger")
+    if callable(tagger):
+        options["tagger"] = f"{tagger.__module__}:{tagger.__qualname__}"
     config = config_of(DistillationConfig, options, "distill")
     from keras_recbert.train.distillation import distill
 

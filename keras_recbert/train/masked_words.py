@@ -1,5 +1,7 @@
 """What models owe to each word: their entropy when it is masked."""
 
+import pathlib
+
 import numpy as np
 
 from keras_recbert.core.extras import check_installed
@@ -38,6 +40,8 @@ def explain_words(models, text, output=None):
         raise ValueError(f"There is no word in the text. Received: {text!r}.")
     if output is not None:
         check_installed("A picture of words", "train", "matplotlib")
+        if pathlib.Path(output).suffix.lower() != ".png":
+            raise ValueError(f"A picture is a .png. Received: output={str(output)!r}.")
         check_file(output)
     masked = [replace_words(text, spans, {word: MASK}) for word in range(len(spans))]
     found = [_ask(path, [text, *masked]) for path in models]
@@ -52,10 +56,10 @@ def _ask(path, texts):
     model = Teacher(path, Precision("float32", "asked for"))
     head = model.model.head
     if head.task != "classifier" or len(model.model.fields) != 1:
-        raise ValueError(
-            f"{path} must be a classifier of one text. Received: a {head.task} of "
-            f"{', '.join(model.model.fields)}."
-        )
+        held = f"a {head.task} of {', '.join(model.model.fields)}"
+        if isinstance(head.task, dict):
+            held = f"a model of several tasks, {', '.join(head.task)}"
+        raise ValueError(f"{path} must be a classifier of one text. Received: {held}.")
     logits = model.logits([texts]).astype(np.float64)
     shifted = logits - logits.max(axis=1, keepdims=True)
     log_shares = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))

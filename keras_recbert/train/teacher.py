@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import os
 import pathlib
 from typing import Any
 
@@ -179,17 +180,22 @@ def _check_task(model, path, task):
 
 
 def _places(head, path, task):
-    """The teacher's logit of each class of a task; raises if classes differ."""
+    """The teacher's logit of each class of a task; raises if classes differ.
+
+    A teacher may know the classes of a data set by their ids alone. The classes of a
+    table are its own words, sorted: what a number stands for there, nobody knows.
+    """
     if head.task == "regressor":
         return [0]
     own, wanted = list(head.label_names), list(task.label_names)
     numbered = [str(index) for index in range(len(own))]
-    if own == numbered and len(own) == len(wanted):
-        return list(range(len(own)))  # classes that nobody has named
+    if task.folder and own == numbered and len(own) == len(wanted):
+        return list(range(len(own)))
     if sorted(own) != sorted(wanted):
         raise ValueError(
             f"Teacher and student must have the same labels. The teacher at {path} has "
-            f"{', '.join(own)}; {task.name} has {', '.join(wanted)}."
+            f"{', '.join(own)}; {task.name} has {', '.join(wanted)}. Rename the labels "
+            "of the examples, or choose another teacher."
         )
     return [own.index(name) for name in wanted]
 
@@ -219,6 +225,14 @@ def find_model(path, what="model"):
         f"{path} holds no {what}. {there} no preset and no model.keras. Expected the "
         "output folder of `recbert finetune`, a preset or a model.keras."
     )
+
+
+def is_model(path):
+    """Whether `find_model` finds one in a folder or a file; a hub is not asked."""
+    try:
+        return os.path.exists(path) and bool(find_model(path))
+    except FileNotFoundError:
+        return False
 
 
 def _checksum(path):

@@ -72,10 +72,12 @@ def test_a_text_is_tagged_once_and_counts_each_time():
     assert [tagged.replacement("b", 0, draw) for draw in draws] == ["a"] * 9 + ["b"]
 
 
-@pytest.mark.parametrize("tags", [["N"], ["N"] * 3, "NN"])
+@pytest.mark.parametrize("tags", [["N"], ["N"] * 3, "NN", None])
 def test_a_tag_for_each_word(tags):
     with pytest.raises(ValueError, match="a list of 2 tags.*'two words'.*Received: "):
         augment(["two words"], tagger=lambda words: tags)
+    with pytest.raises(ValueError, match="function of a list.*Received: tagger='nltk'"):
+        augment(["two words"], tagger="nltk")
 
 
 def test_a_tagger_that_other_processes_cannot_have():

@@ -274,13 +274,26 @@ def test_logits_of_another_tool(options, tmp_path, eager_steps):
         ({"teacher": None}, "Name the model to learn from: teacher"),
         ({"teacher": "nowhere"}, "nowhere holds no teacher"),
         ({"unlabelled": "nowhere.txt"}, "nowhere.txt"),
+        ({"unlabelled": "bytes.jsonl"}, "bytes.jsonl:1: not valid utf-8"),
+        ({"unlabelled": "half.jsonl"}, "half.jsonl:1: half of a character"),
         ({"label_weight": 2.0}, "`label_weight` must be in"),
         ({"class_weights": "balanced"}, "`class_weights` is of runs that learn from"),
         ({"mask_probability": 0.0}, "Nothing would be changed"),
+        ({"temperature": 3.0}, "`temperature` softens probabilities. Received: temper"),
+        (
+            {"teacher": None, "n_iter": None, "teacher_logits": "a.jsonl"}
+            | {"mask_probability": 0.4},
+            "has all texts. Received: mask_probability=0.4",
+        ),
         ({"model": "bilstm_students"}, "bilstm_student"),
     ],
 )
-def test_what_is_wrong_is_told_before_work_starts(options, changes, message, tmp_path):
+def test_what_is_wrong_is_told_before_work_starts(
+    options, changes, message, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bytes.jsonl").write_bytes(b'{"text": "caf\xe9"}\n')
+    (tmp_path / "half.jsonl").write_text('{"text": "\\ud83d"}\n')
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         run(options, **changes)
     assert not (tmp_path / "run").exists()
@@ -310,5 +323,75 @@ def test_other_labels_and_another_teacher(options, tmp_path, eager_steps):
         run(options, teacher=str(tmp_path / "other"))
     run(options, epochs=1, n_iter=0)
     tiny_model(label_names=["good", "bad"]).save_preset(tmp_path / "third")
-    with pytest.raises(ValueError, match="transfer set that was made from something"):
-        run(options, teacher=str(tmp_path / "third"), n_iter=0, overwrite=True)
+    third = {"teacher": str(tmp_path / "third"), "n_iter": 0}
+    shared = str(tmp_path / "run/transfer_set")
+    message = "made from something else: another teacher or tokenizer, logits="
+    with pytest.raises(ValueError, match=message):
+        run(options, **third, transfer_set=shared, overwrite=True)
+    # The folder of the run is its own to replace.
+    _, results = run(options, **third, epochs=1, overwrite=True)
+    assert results["transfer_set"]["made_from"]["logits"] == [1, 0]
+
+
+@pytest.mark.slow
+def test_numbers_of_a_teacher_are_not_words_of_a_table(options, tmp_path, eager_steps):
+    tiny_model(label_names=["0", "1"]).save_preset(tmp_path / "other")
+    with pytest.raises(ValueError, match="has 0, 1; train has bad, good. Rename"):
+        run(options, teacher=str(tmp_path / "other"))
+
+
+def held_out(options):
+    with open(options["validation"]) as file:
+        return [row["text"] for row in csv.DictReader(file)]
+
+
+@pytest.mark.slow
+def test_what_a_student_is_scored_on_is_not_learned(
+    options, tmp_path, eager_steps, capsys
+):
+    """Neither as a text without a label nor with the logits of another tool."""
+    scored = held_out(options)
+    more = tmp_path / "more.txt"
+    with open(options["train"]) as file:
+        known = next(csv.DictReader(file))["text"]
+    more.write_text("\n".join([*scored, "good music", "good music", known, ""]))
+    run(options, unlabelled=str(more), n_iter=0, epochs=1)
+    out = capsys.readouterr().out
+    assert f"{more}: 1 texts to learn on too. {len(scored)} that the student" in out
+    assert "left out. 2 were there already." in out
+    transfer = open_transfer_set(tmp_path / "run/transfer_set")
+    texts = [text for (text,), _, _ in transfer.records()]
+    assert texts.count("good music") == 1 == texts.count(known)
+    assert not set(scored) & set(texts)
+    logits = tmp_path / "logits.jsonl"
+    rows = [{"text": text, "logits": [1.0, 2.0]} for text in [*scored, "new new"]]
+    logits.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    changes = {"teacher": None, "n_iter": None, "teacher_logits": str(logits)}
+    changes |= {"epochs": 1, "output_dir": str(tmp_path / "other")}
+    run(options, **changes)
+    assert f"{len(scored)} texts that the student is scored" in capsys.readouterr().out
+    transfer = open_transfer_set(tmp_path / "other/transfer_set")
+    assert [text for (text,), _, _ in transfer.records()] == ["new new"]
+    with pytest.raises(ValueError, match="has no 'label'. Received: label_weight=0.5"):
+        run(options, **changes, label_weight=0.5, overwrite=True)
+
+
+def tag_by_length(words):
+    return ["short" if len(word) < 4 else "long" for word in words]
+
+
+@pytest.mark.slow
+def test_a_tagger_of_ones_own(options, tmp_path, eager_steps):
+    changes = {"pos_probability": 0.3, "mask_probability": 0.0, "epochs": 1}
+    changes |= {"n_iter": 1, "limit": 16}
+    _, results = keras_recbert.distill(
+        **{**options, **changes, "tagger": tag_by_length}
+    )
+    made_from = results["transfer_set"]["made_from"]
+    assert made_from["augmentation"]["tagger"].endswith(":tag_by_length")
+    assert results["transfer_set"]["records"] > 16
+    for name in ("nowhere:tag", "json:nothing", "json:__name__"):
+        with pytest.raises(ValueError, match=f"tagger='{name}'"):
+            run(options, **changes, tagger=name, overwrite=True)
+    with pytest.raises(ValueError, match="<lambda>"):
+        keras_recbert.distill(**{**options, "tagger": lambda words: words})

@@ -66,6 +66,10 @@ def test_what_is_wrong_is_told(models, tmp_path, capsys):
         explain_words([models / "one"], " \n")
     with pytest.raises(FileNotFoundError, match="nowhere holds no teacher"):
         explain_words(["nowhere"], TEXT)
+    with pytest.raises(ValueError, match="A picture is a .png. Received: .*words.jpg"):
+        explain_words([models / "one"], TEXT, tmp_path / "words.jpg")
+    assert main(["explain-words", str(models / "one"), str(models / "one")]) == 2
+    assert "The text comes last" in capsys.readouterr().err
     tiny_model(task="regressor").save_preset(tmp_path / "scores")
     with pytest.raises(ValueError, match="must be a classifier of one text"):
         explain_words([tmp_path / "scores"], TEXT)

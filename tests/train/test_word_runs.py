@@ -110,6 +110,9 @@ def test_what_is_wrong_is_told_before_texts_are_read(glove, tmp_path, capsys):
     assert "Received: vectors='learned', model='bert_tiny'" in message
     message = refused(capsys, "--model", "bert_tiny", "--num-oov-buckets", "5")
     assert "`num_oov_buckets` are for an encoder of words" in message
+    given = ["--vectors", str(glove), "--overrides", "vector_dim", "50"]
+    message = refused(capsys, *model, *given)
+    assert "numbers. Received: overrides={'vector_dim': 50}. Leave it out." in message
     glove.write_text("A line of prose.\n")
     message = refused(capsys, *model, "--vectors", str(glove))
     assert "glove.txt:1: expected a word and its values" in message
