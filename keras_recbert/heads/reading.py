@@ -153,7 +153,19 @@ def read_layers(encoder, layer):
     Raises:
         ValueError: for a layer that the encoder does not have, or none at all.
     """
-    highest = len(encoder.blocks)
+    found, highest = layer_numbers(layer, len(encoder.blocks)), len(encoder.blocks)
+    for number in found:
+        inner = 0 < number < highest
+        if inner and "encoder_outputs" not in encoder.output:
+            raise ValueError(
+                f"A {type(encoder).__name__} gives the output of its last block only "
+                f"(it has no `encoder_outputs`). Received: layer={layer!r}."
+            )
+    return found
+
+
+def layer_numbers(layer, highest):
+    """As `read_layers`, of an encoder whose last block has the number `highest`."""
     if layer is None:
         return (highest,)
     if isinstance(layer, str) and layer == ALL_BLOCKS:
@@ -171,13 +183,6 @@ def read_layers(encoder, layer):
         found.append(int(number) % (highest + 1))
     if not found:
         raise ValueError(f"`layer` names no layer. Received: layer={layer!r}.")
-    for number in found:
-        inner = 0 < number < highest
-        if inner and "encoder_outputs" not in encoder.output:
-            raise ValueError(
-                f"A {type(encoder).__name__} gives the output of its last block only "
-                f"(it has no `encoder_outputs`). Received: layer={layer!r}."
-            )
     return tuple(found)
 
 

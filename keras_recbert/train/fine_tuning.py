@@ -13,6 +13,7 @@ from keras_recbert.data.task_files import hold_out_of_train, load_splits, load_t
 from keras_recbert.data.task_labels import name_labels
 from keras_recbert.data.task_spec import get_task
 from keras_recbert.heads import NamedHeads, get_head
+from keras_recbert.heads.reading import layer_numbers
 from keras_recbert.models.registry import get_card
 from keras_recbert.tasks.task_models import packer_of, split_arguments
 from keras_recbert.tasks.text_arguments import text_arguments
@@ -173,7 +174,9 @@ def _check_model(config, head):
         get_tokenizer(encoder.tokenizer)(load_vocabulary(config.vocabulary))
     _check_words(config)
     if config.weights is None:
-        encoder_arguments(config.model, **sizes)  # raises for unknown ones
+        arguments = encoder_arguments(config.model, **sizes)  # raises for unknown ones
+        if "num_layers" in arguments:
+            layer_numbers(config.layer, arguments["num_layers"])
     else:
         if config.max_sequence_length is not None:
             sizes["max_sequence_length"] = config.max_sequence_length

@@ -373,6 +373,7 @@ def test_mistakes_are_told_before_any_work(tmp_path):
         ({"freeze": 1, "lora_rank": 2}, "`lora_rank` freezes the encoder already"),
         ({"pooling": "max"}, "`pooling` must be mean or first"),
         ({"overrides": {"num_layers": 0}}, "`num_layers` must be"),
+        ({"layer": 9}, r"from 0 \(the embeddings\) to 1 \(the last.*Received: layer=9"),
     ],
 )
 def test_arguments_that_do_not_fit_leave_nothing_behind(tmp_path, options, message):
