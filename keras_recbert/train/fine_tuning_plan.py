@@ -10,6 +10,7 @@ from keras_recbert.config import (
     recipe_class,
 )
 from keras_recbert.config.grid import at_point, grid_points, point_name
+from keras_recbert.models.registry import get_card
 from keras_recbert.train.table_runs import check_different
 
 MODEL = "{model}"  # in weights
@@ -100,6 +101,7 @@ def plan_rows(recipes, models, tasks, grid, **options):
         for task in tasks or [own.task]:
             name = f"{recipe.stem}-{task}" if tasks else recipe.stem
             for model in models or [own.model]:
+                get_card(model)  # raises for an unknown one
                 given = {**options, "task": task, "model": model, "export": False}
                 if not issubclass(cls, DistillationConfig):
                     for option in ("teacher", "unlabelled"):

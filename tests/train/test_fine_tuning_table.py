@@ -84,6 +84,7 @@ def test_wrong_input_is_told_before_anything_runs(command, tmp_path, capsys):
         (command("sst2", "sst2"), "`recipes` must differ"),
         ([*one, "--seeds", "0", "0"], "`seeds` must differ"),
         ([*one, "--models", "bert_tiny", "bert_tiny"], "`models` must differ"),
+        ([*one, "--models", "bert_tny"], "bert_tny.*bert_tiny"),
         ([*one, "--seeds", "-1"], "`seed` must be from 0"),
         ([*one, "--corpus", "c"], "`corpus` is of pre-training, and these recipes are"),
         (
