@@ -41,6 +41,10 @@ class Head:
             are those of this head and not of all heads of its model.
         own_fields: tuple of str, the fields of its examples, where heads of one model
             differ in them; None, those of the model.
+        dataset_elements: str. What the elements of a `tf.data.Dataset` to learn from
+            are, in messages.
+        checks_batches: bool. Whether `read_labels` checks each batch of a
+            `tf.data.Dataset` of texts, too: where labels are about the texts.
 
     Args:
         units: int. Logits of an example.
@@ -58,6 +62,8 @@ class Head:
     reading = None
     own_reading = {}
     own_fields = None
+    dataset_elements = "(text, label) or ((text, text), label), with numbers as labels"
+    checks_batches = False
 
     def __init__(self, units, relu_units=None):
         self.relu_units, self.relu = relu_units, None
@@ -329,6 +335,12 @@ def make_head(task, arguments):
     try:
         return cls(**arguments)
     except TypeError as error:
+        for name, parameter in inspect.signature(cls).parameters.items():
+            if parameter.default is parameter.empty and name not in arguments:
+                raise ValueError(
+                    f"task={task!r} needs `{name}`. Give it beside the task, "
+                    f"{name}=..., as the docstring of {cls.__name__} describes it."
+                ) from error
         raise ValueError(
             f"task={task!r} needs other arguments ({error}). It takes: "
             f"{', '.join(cls.arguments())}."

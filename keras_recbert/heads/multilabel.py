@@ -8,6 +8,7 @@ from keras_recbert.core.extras import check_installed
 from keras_recbert.heads.head import Head, check_labels, register_head
 
 METRICS = ("micro_f1", "macro_f1", "accuracy")
+_LISTS = (list, tuple, set, frozenset)  # of names
 
 
 @register_head
@@ -65,13 +66,14 @@ class MultilabelHead(Head):
         rows = np.zeros((len(names), len(self.label_names)), "float32")
         places = {name: place for place, name in enumerate(self.label_names)}
         for index, one in enumerate(names):
-            if isinstance(one, (str, bytes)):
+            if not isinstance(one, (*_LISTS, np.ndarray)):
+                names = repr(one) if isinstance(one, (str, bytes)) else ""
                 raise ValueError(
-                    "`y` must hold a list of names for each text. Received: "
-                    f"{one!r} at index {index}. Write [{one!r}]."
+                    "`y` must hold a list of names for each text, an empty one for "
+                    f"none. Received: {one!r} at index {index}. Write [{names}]."
                 )
             for name in one:
-                if name not in places:
+                if not isinstance(name, str) or name not in places:
                     raise ValueError(
                         f"`y` must hold lists of names among {self.label_names}. "
                         f"Received: {name!r} at index {index}."
@@ -125,6 +127,6 @@ class MultilabelHead(Head):
 
 def _holds_names(row):
     """Whether a row of labels is a list of names, perhaps an empty one."""
-    if isinstance(row, (list, tuple, set, frozenset)):
+    if isinstance(row, _LISTS):
         return not row or any(isinstance(name, str) for name in row)
     return isinstance(row, (str, bytes))

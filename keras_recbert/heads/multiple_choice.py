@@ -21,6 +21,10 @@ class MultipleChoiceHead(Head):
     more_metrics = ()
     packer = "ChoicePreprocessor"
     padding_logit = -1e9
+    checks_batches = True
+    dataset_elements = (
+        "((text, choices), label), with the positions of the right choices as labels"
+    )
 
     def __init__(self):
         super().__init__(1)
@@ -143,15 +147,12 @@ def _position(index, choices, label):
             f"at index {index}, which is {problem} among {texts}."
         )
     kind = np.asarray(label).dtype.kind
-    if np.ndim(label) or kind not in "iuf" or label not in range(_num_real(texts)):
+    while texts and not texts[-1]:  # what fills up a dense column
+        texts.pop()
+    if np.ndim(label) or kind not in "iuf" or label not in range(len(texts)):
         raise ValueError(
             "`y` must hold the positions of the right choices, from 0 to "
-            f"{_num_real(texts) - 1} at index {index}, or their texts. Received: "
-            f"{np.asarray(label).tolist()!r}."
+            f"{len(texts) - 1} at index {index}, or their texts. Received: "
+            f"{np.asarray(label).tolist()!r} for the choices {texts}."
         )
     return int(label)
-
-
-def _num_real(texts):
-    """Number of choices without the "" that fill up a dense column."""
-    return max((place + 1 for place, text in enumerate(texts) if text), default=0)

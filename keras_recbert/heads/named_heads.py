@@ -62,6 +62,8 @@ class NamedHeads:
         return {n: head.connect(outputs, dropout) for n, head in self.heads.items()}
 
     row_targets = None  # each example is one row
+    checks_batches = False
+    dataset_elements = f"{Head.dataset_elements}, in a dict by the names of the heads"
 
     def loss(self):
         return {name: head.loss() for name, head in self.heads.items()}

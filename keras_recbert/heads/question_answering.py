@@ -1,5 +1,7 @@
 """A span of a context that answers a question."""
 
+from numbers import Integral
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -16,6 +18,8 @@ from keras_recbert.heads.head import Head, register_head
 from keras_recbert.heads.token_loss import TokenLoss
 from keras_recbert.heads.word_accuracy import WordAccuracy
 from keras_recbert.metrics.squad import best_threshold, squad_scores
+
+_LISTS = (list, tuple, np.ndarray)
 
 
 @register_head
@@ -52,6 +56,13 @@ class QuestionAnsweringHead(Head):
     reads = "tokens"
     token_axis = 2
     padding_logit = -1e9
+    checks_batches = True
+    dataset_elements = (
+        "((question, context), label), with labels int (n, 2): the first byte of each "
+        "answer in its context and the one after its last, -1 and -1 for no answer. "
+        "`model.head.read_labels(x, y)` finds them for the texts of answers, with x a "
+        "dict of the columns 'question' and 'context'"
+    )
 
     def __init__(
         self,
@@ -116,14 +127,15 @@ class QuestionAnsweringHead(Head):
             ValueError: for an answer that is not in its context where it should be,
                 or for none where `no_answer` is False; names the example.
         """
-        if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
-            return self._checked_bytes(labels)
         contexts = fields["context"]
+        contexts = contexts.numpy() if tf.is_tensor(contexts) else contexts
         if len(contexts) != len(labels):
             raise ValueError(
                 "`y` must hold an answer for each example. Received: "
                 f"{len(contexts)} contexts, {len(labels)} answers."
             )
+        if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
+            return self._checked_bytes(contexts, labels)
         return np.array(
             [
                 self._bytes_of(index, context, label)
@@ -134,20 +146,33 @@ class QuestionAnsweringHead(Head):
             np.int32,
         )
 
-    def _checked_bytes(self, labels):
+    def _checked_bytes(self, contexts, labels):
         if labels.ndim != 2 or labels.shape[1] != 2:
             raise ValueError(
                 "`y` must hold the first byte of each answer in its context and the "
                 "one after its last, (num_examples, 2), or the answers themselves. "
                 f"Received: shape {labels.shape}."
             )
-        if not self.no_answer and (labels < 0).any():
-            raise self._no_answer(int(np.flatnonzero((labels < 0).any(1))[0]))
+        for index, (context, span) in enumerate(zip(contexts, labels, strict=True)):
+            start, end = span.tolist()
+            if start == end == -1:
+                if not self.no_answer:
+                    raise self._no_answer(index)
+                continue
+            context = context if isinstance(context, bytes) else _encoded(context)
+            in_context = 0 <= start < end <= len(context)
+            if not in_context or _is_inside(context, start) or _is_inside(context, end):
+                raise ValueError(
+                    "`y` must hold the first byte of each answer and the one after its "
+                    f"last, from 0 to {len(context)} at index {index}, neither inside "
+                    "a character; or -1 and -1 for no answer. Received: "
+                    f"{[start, end]}."
+                )
         return labels.astype(np.int32)
 
     def _bytes_of(self, index, context, label):
         context = context.decode() if isinstance(context, bytes) else context
-        answers = gold_answers(label)
+        answers = gold_answers(index, label)
         if not answers:
             if not self.no_answer:
                 raise self._no_answer(index)
@@ -161,21 +186,33 @@ class QuestionAnsweringHead(Head):
                     f"The answer must be {where}, or come with its `answer_start`. "
                     f"Received: {text!r} at index {index}."
                 )
-        if not text or context[start : start + len(text)] != text:
-            found = context[start : start + len(text)]
+        found = context[start : start + len(text)] if start >= 0 else ""
+        if not text or found != text:
             raise ValueError(
                 "An answer must be in its context at its `answer_start`, counted in "
                 f"characters. Received: {text!r} at {start}, where there is {found!r}, "
                 f"at index {index}."
             )
-        begin = len(context[:start].encode("utf-8", "surrogatepass"))
-        return begin, begin + len(text.encode("utf-8", "surrogatepass"))
+        begin = len(_encoded(context[:start]))
+        return begin, begin + len(_encoded(text))
 
     def _no_answer(self, index):
         return ValueError(
             f"Each question needs an answer. Received none at index {index}. For "
             "questions without answers build the model with no_answer=True."
         )
+
+    def check_elements(self, spec):
+        labels = spec[1]
+        if not (
+            isinstance(labels, tf.TensorSpec)
+            and labels.dtype.is_integer
+            and (labels.shape.rank not in (0, 1) or labels.shape == [2])
+        ):
+            raise ValueError(
+                "The elements of a dataset to learn from or to score are "
+                f"{self.dataset_elements}. Received elements of {spec}."
+            )
 
     def row_targets(self, rows, targets):
         return span_targets(rows, targets, self.training_windows)
@@ -251,7 +288,10 @@ class QuestionAnsweringHead(Head):
 
 
 def _gold_texts(labels):
-    return [[text for text, _ in gold_answers(label)] for label in labels]
+    return [
+        [text for text, _ in gold_answers(index, label)]
+        for index, label in enumerate(labels)
+    ]
 
 
 def _best_texts(predictions):
@@ -267,22 +307,43 @@ def _decoded(text):
     return text.decode("utf-8", "replace")
 
 
-def gold_answers(label):
+def _encoded(text):
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _is_inside(text, place):
+    """Whether a byte of UTF-8 is not the first one of its character."""
+    return place < len(text) and text[place] & 0xC0 == 0x80
+
+
+def gold_answers(index, label):
     """The answers of an example as a list of tuples of text and start, or None."""
-    if label is None:
-        return []
-    if isinstance(label, (str, bytes)):
-        return [(label.decode() if isinstance(label, bytes) else label, None)]
-    if isinstance(label, dict):
-        texts, starts = label["text"], label.get("answer_start")
-        if isinstance(texts, str):
-            return [(texts, starts)]
-        starts = [None] * len(texts) if starts is None else starts
-        return [
-            (text, None if start is None else int(start))
-            for text, start in zip(texts, starts, strict=True)
-        ]
-    return [answer for one in label for answer in gold_answers(one)]
+    answers = []
+    label = [] if label is None else label
+    for one in label if isinstance(label, _LISTS) else [label]:
+        one = one if isinstance(one, dict) else {"text": one}
+        texts, starts = one.get("text"), one.get("answer_start")
+        if isinstance(texts, (str, bytes)):
+            texts, starts = [texts], None if starts is None else [starts]
+        if starts is None and isinstance(texts, _LISTS):
+            starts = [None] * len(texts)
+        if not (
+            isinstance(texts, _LISTS)
+            and isinstance(starts, _LISTS)
+            and len(texts) == len(starts)
+            and all(isinstance(text, (str, bytes)) for text in texts)
+            and all(start is None or isinstance(start, Integral) for start in starts)
+        ):
+            raise ValueError(
+                "`y` must hold an answer for each example: its text, such as 'Ada'; "
+                "{'text': 'Ada', 'answer_start': 0}, with the position of its first "
+                "character; lists of these, as many starts as texts; or None for no "
+                "answer. Or the bytes of all answers, an int array (num_examples, 2). "
+                f"Received: {label!r} at index {index}."
+            )
+        texts = (text.decode() if isinstance(text, bytes) else text for text in texts)
+        answers += zip(texts, starts, strict=True)
+    return answers
 
 
 def _with_no_answer(spans, logit, is_chosen):

@@ -33,14 +33,13 @@ class RegressionHead(Head):
         return [MeanRowSquaredError("mse")]
 
     def as_targets(self, labels, own_loss=False):
+        def is_valid(label):
+            label = np.asarray(label)
+            return label.dtype.kind in "biuf" and (own_loss or np.isfinite(label).all())
+
+        check_labels(labels, is_valid, "finite numbers")
         labels = np.asarray(labels)
-        if labels.dtype.kind not in "biuf":
-            check_labels(labels, lambda label: False, "finite numbers")
-        if not own_loss:
-            check_labels(
-                labels, lambda label: np.isfinite(label).all(), "finite numbers"
-            )
-        return labels
+        return labels if labels.dtype.kind in "biuf" else labels.astype("float64")
 
 
 # Keras takes the mean over the last axis before it weighs anything, which of labels

@@ -73,7 +73,8 @@ def best_threshold(gold_answers, answers, differences):
     """The bound of a score above which no answer is given that makes F1 highest.
 
     As the official script of SQuAD 2.0 finds it: over the examples in the order of
-    their differences.
+    their differences. Where none of them is without an answer, nothing says when to
+    give none: the bound is 0 or the largest difference, so that all are answered.
 
     Args:
         gold_answers: as for `squad_scores`.
@@ -84,7 +85,9 @@ def best_threshold(gold_answers, answers, differences):
         float. An example has no answer if its difference is above it.
     """
     current = best = sum(not gold for gold in gold_answers)
-    threshold = float("-inf") if not len(differences) else min(differences) - 1.0
+    if not best:
+        return float(max([0.0, *differences]))
+    threshold = float(min(differences)) - 1.0
     for index in sorted(range(len(answers)), key=lambda index: differences[index]):
         gold = _with_words(gold_answers[index])
         if gold:

@@ -363,8 +363,8 @@ class FineTunedModel(keras.Model):
         if is_packed(x) or self.preprocessor is None:
             targets = self.head.as_targets(y, own_loss)
         else:
-            if self.preprocessor.list_fields:
-                self.preprocessor.columns(x)  # raises what is wrong with the lists
+            if self.preprocessor.list_fields or has_several_rows(self.preprocessor):
+                columns(self.preprocessor, x)  # raises what labels cannot be about
             fields = x
             if not isinstance(x, dict):
                 parts = x if isinstance(x, tuple) else (x,)
@@ -374,8 +374,11 @@ class FineTunedModel(keras.Model):
 
     def _model_inputs(self, x, y, sample_weight, batch_size, shuffle=False, seed=None):
         if isinstance(x, tf.data.Dataset):
-            check_labelled(x)
+            check_labelled(x, self.head.dataset_elements)
             self.head.check_elements(x.element_spec)
+        recipe = self._recipe
+        own_loss = self.compiled and (recipe is None or recipe.loss is not None)
+        checks = self.head.checks_batches and not own_loss
         return model_inputs(
             self.preprocessor,
             self._read_targets,
@@ -386,6 +389,7 @@ class FineTunedModel(keras.Model):
             shuffle,
             seed,
             self.head.row_targets,
+            self.head.read_labels if checks else None,
         )
 
     def _validation(self, data, batch_size):

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_recbert.tasks.text_batches import (
+    NO_TEXT,
     bucketed_batches,
     columns,
     is_packed,
@@ -59,6 +60,7 @@ def model_inputs(
     shuffle=False,
     seed=None,
     row_targets=None,
+    check_batch=None,
 ):
     """Packs texts, in whatever form they come.
 
@@ -74,12 +76,13 @@ def model_inputs(
         shuffle: bool. Whether examples may be taken in another order in each pass.
         seed: optional int. Seed of the order.
         row_targets: `Head.row_targets`.
+        check_batch: as for `packed_dataset`.
 
     Returns:
         `ModelInputs`.
     """
     if isinstance(x, tf.data.Dataset):
-        return _of_dataset(preprocessor, x, batch_size, row_targets)
+        return _of_dataset(preprocessor, x, batch_size, row_targets, check_batch)
     if is_stream(x):
         return _of_stream(preprocessor, read_targets, x, shuffle, seed, row_targets)
     if read_targets is not None:
@@ -156,7 +159,7 @@ def need_preprocessor(preprocessor):
         )
 
 
-def _of_dataset(preprocessor, dataset, batch_size, row_targets):
+def _of_dataset(preprocessor, dataset, batch_size, row_targets, check_batch):
     fields = None
     if not is_packed(dataset):
         need_preprocessor(preprocessor)
@@ -164,8 +167,10 @@ def _of_dataset(preprocessor, dataset, batch_size, row_targets):
         texts, _ = split_element(*(spec if isinstance(spec, tuple) else (spec,)))
         fields = _fields(preprocessor, texts)
         size = batch_size or DEFAULT_BATCH_SIZE
-        dataset = packed_dataset(preprocessor, dataset, size, row_targets)
+        dataset = packed_dataset(preprocessor, dataset, size, row_targets, check_batch)
     cardinality = int(dataset.cardinality())
+    if cardinality == 0:
+        raise ValueError(NO_TEXT)
     return ModelInputs(
         dataset,
         num_batches=cardinality if cardinality > 0 else None,

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_recbert.tasks.example_rows import ExampleRows
-from keras_recbert.tasks.text_batches import columns, split_element
+from keras_recbert.tasks.text_batches import NO_TEXT, columns, split_element
 from keras_recbert.tasks.text_streams import is_stream
 
 CHUNK = 256  # examples answered at a time; bounds the padded copy in memory
@@ -38,9 +38,10 @@ def predict_answers(model, x, batch_size, predict):
         if isinstance(x, keras.utils.PyDataset):  # which `for` would read without end
             x = map(x.__getitem__, range(len(x)))
         quiet = functools.partial(predict, verbose=0)
-        return _joined(
-            [predict_answers(model, _texts_of(b), batch_size, quiet) for b in x]
-        )
+        answers = [predict_answers(model, _texts_of(b), batch_size, quiet) for b in x]
+        if not answers:
+            raise ValueError(NO_TEXT)
+        return _joined(answers)
     parts = columns(model.preprocessor, x)
     rows = ExampleRows(model.preprocessor, parts)
     order = rows.longest_first

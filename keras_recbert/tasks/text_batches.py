@@ -8,6 +8,8 @@ import tensorflow as tf
 from keras_recbert.tasks.example_rows import ExampleRows, join, of_rows
 from keras_recbert.tasks.padding import padded_length, padded_to, to_padded_length
 
+NO_TEXT = "There is no text: every column needs at least one."
+
 
 def is_packed(x):
     """Whether `x` is a dict of ids, or a dataset of them."""
@@ -20,18 +22,25 @@ def _holds_strings(column):
     """Whether a column of a dict is one of texts, not of ids."""
     if tf.is_tensor(column):
         return column.dtype == tf.string
-    if isinstance(column, (list, tuple)) and column and all(map(_is_list, column)):
+    if isinstance(column, str) or (len(column) == 0 and np.ndim(column) < 2):
+        return True  # ids have two axes, also those of no text
+    if isinstance(column, (list, tuple)) and all(map(_is_list, column)):
         # Lists of words; the first ones may be empty.
         return all(isinstance(word, (str, bytes)) for one in column for word in one)
-    return isinstance(column, str) or np.asarray(column[:1]).dtype.kind in "OSU"
+    return np.asarray(column[:1]).dtype.kind in "OSU"
 
 
 def _is_list(value):
     return isinstance(value, (list, tuple))
 
 
-def check_labelled(dataset):
-    """Raises `ValueError` for a dataset whose elements hold no labels."""
+def check_labelled(dataset, elements):
+    """Raises `ValueError` for a dataset whose elements hold no labels.
+
+    Args:
+        dataset: `tf.data.Dataset`.
+        elements: str. What its elements should be.
+    """
     spec = dataset.element_spec
     if (
         not isinstance(spec, tuple)
@@ -39,9 +48,8 @@ def check_labelled(dataset):
         or any(map(_is_text, tf.nest.flatten(spec[1])))
     ):
         raise ValueError(
-            "The elements of a dataset to learn from or to score are (text, label) or "
-            "((text, text), label), with numbers as labels. Received elements of "
-            f"{spec}."
+            f"The elements of a dataset to learn from or to score are {elements}. "
+            f"Received elements of {spec}."
         )
 
 
@@ -65,7 +73,7 @@ def columns(preprocessor, x):
     """
     found = preprocessor.columns(x)
     if len(found[0]) == 0:
-        raise ValueError("There is no text: every column needs at least one.")
+        raise ValueError(NO_TEXT)
     return found
 
 
@@ -171,7 +179,9 @@ def bucketed_batches(
     return BucketedBatches(dataset, lengths, num_rows, rows_per_example)
 
 
-def packed_dataset(preprocessor, dataset, batch_size, row_targets=None):
+def packed_dataset(
+    preprocessor, dataset, batch_size, row_targets=None, check_batch=None
+):
     """Maps the preprocessor over a dataset of strings.
 
     Args:
@@ -181,6 +191,8 @@ def packed_dataset(preprocessor, dataset, batch_size, row_targets=None):
             Batched, or single examples, which are batched here.
         batch_size: int. Used for single examples.
         row_targets: as for `ordered_batches`.
+        check_batch: optional function of a dict of columns by field and of labels,
+            arrays of a batch, that raises what is wrong with the labels.
 
     Returns:
         `tf.data.Dataset` of packed ids, alone or with what followed.
@@ -197,12 +209,27 @@ def packed_dataset(preprocessor, dataset, batch_size, row_targets=None):
         x, targets = split_element(*element)
         # Such as tags of words, one a word.
         targets = tf.nest.map_structure(_without_ragged, targets)
-        packed = pack(preprocessor, preprocessor.columns(x))
+        parts = preprocessor.columns(x)
+        if targets and check_batch is not None:
+            fields = dict(zip(preprocessor.fields, parts, strict=False))
+            targets = (_checked_labels(check_batch, fields, targets[0]), *targets[1:])
+        packed = pack(preprocessor, parts)
         return join(*of_rows(preprocessor, packed, targets, row_targets))
 
     return dataset.map(pack_element, num_parallel_calls=tf.data.AUTOTUNE).prefetch(
         tf.data.AUTOTUNE
     )
+
+
+def _checked_labels(check, fields, labels):
+    """Labels that a function of arrays has checked; called in a graph."""
+
+    def checked(labels, *parts):
+        check(dict(zip(fields, parts, strict=True)), labels)
+        return labels
+
+    found = tf.numpy_function(checked, [labels, *fields.values()], labels.dtype)
+    return tf.ensure_shape(found, labels.shape)
 
 
 def _without_ragged(target):

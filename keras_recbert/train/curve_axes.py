@@ -66,7 +66,7 @@ def _ticks(low, high):
     """Round numbers, the first at or below `low` and the last at or above `high`."""
     from matplotlib.ticker import MaxNLocator
 
-    if high - low < 1e-6 * abs(high):  # a flat line, in the middle
+    if high - low <= 1e-6 * abs(high):  # a flat line, in the middle
         pad = 0.05 * abs(high) or 1.0
         low, high = low - pad, high + pad
     ticks = MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)

@@ -84,8 +84,10 @@ def test_a_head_in_every_form_of_a_model(task, tmp_path):
 def test_a_task_that_nobody_registered_is_refused():
     with pytest.raises(ValueError, match="Did you mean 'classifier'"):
         tiny_model(task="clasifier")
-    with pytest.raises(ValueError, match="needs other arguments.*label_names"):
+    with pytest.raises(ValueError, match="needs `label_names`.*label_names=..., as"):
         tiny_model(task="multilabel_classifier")
+    with pytest.raises(ValueError, match="needs other arguments .*not iterable"):
+        tiny_model(task="multilabel_classifier", label_names=3)
     with pytest.raises(ValueError, match="'label_name'.*Did you mean 'label_names'"):
         tiny_model(task="multilabel_classifier", label_name=NAMES)
     with pytest.raises(UnknownNameError, match="No task is called 'mine'"):

@@ -40,6 +40,8 @@ def test_texts_without_any_label_are_rows_of_zeros():
             ["comedy", "war"],
             r"a list of names.*'comedy' at index 0. Write \['comedy'\]",
         ),
+        ([["comedy"], None], r"a list of names.*None at index 1. Write \[\]"),
+        ([["comedy"], [["war"]]], r"names among .*Received: \['war'\] at index 1"),
         ([[1, 0, 2], [0, 0, 0]], r"rows of 3 numbers.*\[1, 0, 2\] at index 0"),
         ([[0, 0], [1, 0]], r"rows of 3 numbers.*\[0, 0\] at index 0"),
         (np.array([1, 0]), "rows of 3 numbers.*Received: 1 at index 0"),

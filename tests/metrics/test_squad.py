@@ -83,6 +83,15 @@ def test_a_threshold_by_hand():
     assert best_threshold([[], []], answers[:2], [0.5, 1.0]) == -0.5  # below all
 
 
+def test_nothing_is_refused_where_all_have_an_answer():
+    gold, wrong = [["a dog"], ["cat"]], ["bird", "fish"]
+    assert best_threshold(gold, wrong, [-3.0, 2.5]) == 2.5
+    assert best_threshold(gold, wrong, [-3.0, -2.0]) == 0.0
+    assert best_threshold(gold, ["dog", "fish"], [-3.0, 2.5]) == 2.5  # right: -3 only
+    # One without an answer says that no answer is the best one.
+    assert best_threshold([*gold, []], [*wrong, "bird"], [1.0, 2.0, 3.0]) == 0.0
+
+
 @pytest.mark.parametrize(
     "names, gold, answers, message",
     [

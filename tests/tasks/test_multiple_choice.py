@@ -211,6 +211,38 @@ def test_labels_that_are_no_choice_are_refused(labels, message):
         model_of().fit(x, labels, verbose=0)
 
 
+def test_labels_of_a_dataset_that_are_padding_are_refused(eager_steps):
+    x = {"text": ["a", "film"], "choices": [["good", "bad"], ["good", "bad", "dull"]]}
+    ragged = {**x, "choices": tf.ragged.constant(x["choices"])}
+    batches = tf.data.Dataset.from_tensor_slices((ragged, [2, 1])).batch(2)
+    model = model_of()
+    for call in (model.fit, model.evaluate):
+        with pytest.raises(
+            tf.errors.InvalidArgumentError,
+            match="from 0 to 1 at index 0.*Received: 2 for the choices.*'good', 'bad'",
+        ):
+            call(batches, verbose=0)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("sgd", loss)  # a loss of the user's, who knows what it takes
+    assert model.evaluate(batches, verbose=0, return_dict=True)["loss"] > 1e8
+    words = tf.data.Dataset.from_tensor_slices((ragged, ["bad", "bad"])).batch(2)
+    with pytest.raises(ValueError, match="with the positions of the right choices"):
+        model.fit(words)
+
+
+@pytest.mark.parametrize("empty", [[], np.array([])])
+def test_no_examples_are_refused(empty):
+    model, x = model_of(), {"text": empty, "choices": empty}
+    none = tf.zeros([0], tf.string), tf.zeros([0, 2], tf.string)
+    for call in (
+        lambda: model.predict(x),
+        lambda: model.fit(x, []),
+        lambda: model.predict(tf.data.Dataset.from_tensor_slices(none).batch(2)),
+    ):
+        with pytest.raises(ValueError, match="There is no text"):
+            call()
+
+
 def test_wrong_input_is_refused():
     model = model_of()
     x, y = texts_with_choices(3)

@@ -148,9 +148,17 @@ def test_forms_of_answers():
         ["good", "bad"],
         [{"text": "good", "answer_start": 7}, {"text": ["bad", "a"]}],
         [[{"text": "good", "answer_start": 7}], {"text": ["bad"], "answer_start": [7]}],
+        [[{"text": b"good", "answer_start": np.int64(7)}], [b"bad"]],
+        np.array([{"text": np.array(["good"]), "answer_start": np.array([7])}, "bad"]),
         np.array(expected),
     ):
         assert model.head.read_labels(x, y).tolist() == expected
+        columns = {name: tf.constant(column) for name, column in x.items()}
+        assert model.head.read_labels(columns, y).tolist() == expected
+
+
+FORMS = "must hold an answer for each example: .*int array"
+BYTES = "from 0 to {} at index {}, neither inside a character.*Received: "
 
 
 @pytest.mark.parametrize(
@@ -166,6 +174,24 @@ def test_forms_of_answers():
         (["good"], "2 contexts, 1 answers"),
         (np.array([3, 4]), r"Received: shape \(2,\)"),
         (np.array([[3, 4], [-1, -1]]), "Received none at index 1"),
+        ([{"answer": "good"}, "bad"], FORMS + r".*\{'answer': 'good'\} at index 0"),
+        (["good", float("nan")], FORMS + ".*Received: nan at index 1"),
+        ([(8, 12), (7, 10)], FORMS + r".*Received: \(8, 12\) at index 0"),
+        ([{"text": "good", "answer_start": 7.0}, "bad"], FORMS + ".*7.0} at index 0"),
+        (["good", {"text": "bad", "answer_start": "x"}], FORMS + ".*'x'} at index 1"),
+        (
+            ["good", {"text": ["bad", "a"], "answer_start": [7]}],
+            FORMS + r".*'answer_start': \[7\]\} at index 1",
+        ),
+        (
+            [{"text": "good", "answer_start": -4}, "bad"],
+            "Received: 'good' at -4, where there is '', at index 0",
+        ),
+        (np.array([[3, 4], [100, 200]]), BYTES.format(12, 1) + r"\[100, 200\]"),
+        (np.array([[3, 4], [5, 3]]), BYTES.format(12, 1) + r"\[5, 3\]"),
+        (np.array([[3, 4], [-1, 3]]), BYTES.format(12, 1) + r"\[-1, 3\]"),
+        (np.array([[1, 3], [0, 1]]), BYTES.format(12, 0) + r"\[1, 3\]"),  # inside é
+        (np.array([[0, 1], [0, 1]]), BYTES.format(12, 0) + r"\[0, 1\]"),
     ],
 )
 def test_answers_that_are_none_are_refused(y, message):
@@ -173,6 +199,40 @@ def test_answers_that_are_none_are_refused(y, message):
     x = {"question": ["film", "film"], "context": ["é film good", "a film bad a"]}
     with pytest.raises(ValueError, match=message):
         model.fit(x, y, verbose=0)
+
+
+@pytest.mark.parametrize("y", [["good", "bad"], [8, 7], [[8.0, 12.0], [7.0, 10.0]]])
+def test_a_dataset_without_bytes_is_refused(y):
+    x = {"question": ["film", "film"], "context": ["é film good", "a film bad a"]}
+    batches = tf.data.Dataset.from_tensor_slices((x, y)).batch(2)
+    with pytest.raises(
+        ValueError, match=r"context\), label.*int \(n, 2\).*read_labels"
+    ):
+        model_of().fit(batches)
+
+
+def test_bytes_of_a_dataset_are_checked(eager_steps):
+    x = {"question": ["film", "film"], "context": ["é film good", "a film bad a"]}
+    batches = tf.data.Dataset.from_tensor_slices((x, [[8, 12], [10, 7]])).batch(2)
+    message = BYTES.format(12, 1) + r"\[10, 7\]"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        model_of().fit(batches, verbose=0)
+
+
+def test_no_examples_are_refused():
+    model, x = model_of(), {"question": [], "context": []}
+    none = {name: tf.zeros([0], tf.string) for name in x}
+    for call in (
+        lambda: model.predict(x),
+        lambda: model.fit(x, []),
+        lambda: model.evaluate(x, []),
+        lambda: model.predict(tf.data.Dataset.from_tensor_slices(none).batch(2)),
+    ):
+        with pytest.raises(ValueError, match="There is no text"):
+            call()
+    missing = {"question": ["film"], "context": [None]}
+    with pytest.raises(TypeError, match="must hold strings only.*None.*at index 0"):
+        model.fit(missing, ["film"])
 
 
 def test_no_answer(eager_steps):

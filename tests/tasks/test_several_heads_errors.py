@@ -39,7 +39,7 @@ def model():
             {"tone": {"task": "classifier", "label_name": ["a"]}},
             "'label_name'.*Did you mean 'label_names'",
         ),
-        ({"tone": {"task": "multilabel_classifier"}}, "needs other arguments"),
+        ({"tone": {"task": "multilabel_classifier"}}, "needs `label_names`"),
         ({"tone": {"task": "classifier", "pooling": "max"}}, "`pooling` must be one"),
         (
             {"tone": {"task": "classifier", "layer": 2}},

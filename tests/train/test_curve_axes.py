@@ -53,6 +53,13 @@ def test_curves_end_between_labelled_ticks(values, scale):
     assert not axis.texts
 
 
+@pytest.mark.parametrize("value", [0.0, 50.0, -1.0])
+def test_a_constant_is_in_the_middle(value):
+    low, high = axis_of(np.full(4, value)).get_ylim()
+    assert low < value < high
+    assert (low + high) / 2 == pytest.approx(value)
+
+
 def test_many_decades_have_a_label_each():
     found = labels(axis_of(np.logspace(9, -3, 15), scale="log").yaxis)
     assert found == [10.0**power for power in range(-3, 10)]
