@@ -99,7 +99,8 @@ class ClassificationHead(Head):
     def _ids_of(self, names):
         """Positions of names of classes; the first labels name classes without."""
         names = [n.decode() if isinstance(n, bytes) else n for n in names.tolist()]
-        found = sorted(set(map(str, names)))
+        check_labels(names, lambda name: isinstance(name, str), "names of classes")
+        found = sorted(set(names))
         if not self.has_label_names and len(found) == self.num_classes:
             self.label_names, self.has_label_names = found, True
         ids = {name: index for index, name in enumerate(self.label_names)}

@@ -99,6 +99,8 @@ def test_lengths_of_texts_are_traced_without_a_warning():
 
 def test_the_first_labels_name_the_classes(eager_steps):
     model = tiny_model(label_names=None)
+    with pytest.raises(ValueError, match="names of classes. Received: None at index 1"):
+        model.fit(TEXTS[:2], ["no", None], **QUIET)
     model.fit(TEXTS[:2], ["no", "yes"], **QUIET)
     assert model.label_names == ["no", "yes"]
     with pytest.raises(ValueError, match=r"\['no', 'yes'\].*Received: 'maybe'"):
