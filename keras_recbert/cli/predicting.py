@@ -1,5 +1,6 @@
 """The command that predicts: for texts on the command line, or rows of a file."""
 
+import os
 import pathlib
 from typing import Annotated
 
@@ -29,7 +30,9 @@ def predict(config: Annotated[PredictConfig, arg(name="")]):
         only_answer()
         from keras_recbert.serving.answers import print_answers
 
-        print_answers(config.model, config.texts, config.pairs, config.head)
+        model = local_folder(config.model)
+        predictor = _load(model, config.head)
+        print_answers(predictor, model, config.texts, config.pairs)
         return
     if config.texts or config.pairs:
         raise ValueError(
@@ -77,7 +80,8 @@ def _load(path, head):
     from keras_recbert.serving.answers import model_predictor, savedmodel_predictor
     from keras_recbert.serving.savedmodel import MARKER
 
-    if (pathlib.Path(path) / MARKER).is_file():
+    # What is not on this disk may be gs://, which TensorFlow reads.
+    if (pathlib.Path(path) / MARKER).is_file() or not os.path.exists(path):
         return savedmodel_predictor(path, head)
     suffix = pathlib.Path(path).suffix
     if suffix in (".tflite", ".onnx") and head is not None:

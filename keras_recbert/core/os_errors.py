@@ -44,6 +44,10 @@ _NUMBER = re.compile(r"errno = (\d+)|\(os error (\d+)\)")
 _TF_REASONS = {os.strerror(number): number for number in _WORDS}
 _TF = re.compile(rf"([^ ]*); ({'|'.join(map(re.escape, _TF_REASONS))})(?: \[Op:|$)")
 _HDF5_NAME = re.compile(r"name = '([^']+)'")
+# What an op says stands in the line before its place in the graph.
+_TF_REASON = re.compile(r"([^\n]+)\n\t \[\[")
+# Parts in brackets: the words of `tf.debugging.assert_*`, then what it compared.
+_TF_ASSERTION = re.compile(r"assertion failed: \[(.+?)\](?: \[Condition |$)")
 
 
 def in_words(error):
@@ -59,7 +63,11 @@ def in_words(error):
     number = error_number(error)
     if number is None:
         if is_of_tensorflow(error):
-            return (error.message or str(error)).partition("\n")[0]
+            message = error.message or str(error)
+            found = _TF_REASON.search(message)
+            reason = found[1] if found else message.partition("\n")[0]
+            found = _TF_ASSERTION.search(reason)
+            return found[1].replace("] [", " ") if found else reason
         return str(error) or type(error).__name__
     path = _path(error)
     words = _WORDS.get(number, f"{{path}}: {os.strerror(number)}.")

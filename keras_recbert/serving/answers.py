@@ -29,6 +29,8 @@ class Predictor:
         list_fields: those whose values are lists of strings, and whose tensors are
             `(batch_size, most)`.
         num_threads: int. Calls that may run at a time.
+        heads: of several heads that answer together, the fields of the examples of
+            each, by its name; what they answer is called `HEAD_scores` and so on.
 
     Call arguments:
         columns: list of columns, one for each field: lists of str, or of lists of str.
@@ -41,8 +43,20 @@ class Predictor:
     fields: tuple
     list_fields: tuple = ()
     num_threads: int = 1
+    heads: dict = dataclasses.field(default_factory=dict)
 
     def __call__(self, columns):
+        outputs = self.outputs(columns)
+        if not {"scores", "answer"} & set(outputs):
+            raise ValueError(
+                "A file needs one head, which gives `scores` or `answer`. This model "
+                f"answers: {', '.join(outputs)}. Name a head: --head NAME. Texts as "
+                "arguments of `recbert predict` take any model."
+            )
+        return labels_and_scores(outputs)
+
+    def outputs(self, columns):
+        """All that the model says of columns: a dict of arrays, a row an example."""
         outputs = self.function(
             **{
                 name: to_string_lists(column, name)
@@ -51,13 +65,7 @@ class Predictor:
                 for name, column in zip(self.fields, columns, strict=True)
             }
         )
-        if not {"scores", "answer"} & set(outputs):
-            raise ValueError(
-                "A file needs one head, which gives `scores` or `answer`. This model "
-                f"answers: {', '.join(outputs)}. Name a head: --head NAME. Texts as "
-                "arguments of `recbert predict` take any SavedModel."
-            )
-        return labels_and_scores({k: v.numpy() for k, v in outputs.items()})
+        return {name: value.numpy() for name, value in outputs.items()}
 
 
 def labels_and_scores(outputs):
@@ -130,7 +138,11 @@ def savedmodel_predictor(path, head=None):
     """
     signature = read_savedmodel(path, head or "serving_default")
     fields, lists = input_fields(signature), list_fields(signature)
-    return Predictor(signature, fields, lists, num_cores())
+    signatures = signature.loaded.signatures
+    outputs = {name: own.structured_outputs for name, own in signatures.items()}
+    several = () if head else keys_by_head(outputs)
+    heads = {name: input_fields(signatures[name]) for name in several}
+    return Predictor(signature, fields, lists, num_cores(), heads)
 
 
 def model_predictor(model, head=None):
@@ -140,12 +152,17 @@ def model_predictor(model, head=None):
 
     Args:
         model: `TextModel`.
-        head: str. The head that answers, where the model has several.
+        head: str. The head that answers, where the model has several; of a model of
+            words also `words`, which takes them in place of a text.
 
     Raises:
         ValueError: if the model has no such head.
     """
-    answer, names = None, model.fields
+    answer, names, text_field = None, model.fields, model.preprocessor.text_field
+    if text_field is not None and head == "_".join(names):
+        head = text_field = None  # as the signature of that name
+    several = model.answers_by_head() if head is None else ()
+    heads = {name: model.fields_by_head[name] for name in several}
     if head is not None:
         answers = model.answers_by_head()
         if head not in answers:
@@ -156,13 +173,13 @@ def model_predictor(model, head=None):
         answer, names = answers[head], model.fields_by_head[head]
 
     def from_fields(*columns):
-        if model.preprocessor.text_field is not None:
+        if text_field is not None:
             return model.answer_raw_texts(*columns)
         return model.answer_texts(columns, answer)
 
     specs = list(map(model.preprocessor.column_spec, names))
-    if model.preprocessor.text_field is not None:
-        names = (model.preprocessor.text_field,)
+    if text_field is not None:
+        names = (text_field,)
         specs = [tf.TensorSpec([None], tf.string, *names)]
     with portable_graphs(packing=True):
         traced = tf.function(from_fields).get_concrete_function(*specs)
@@ -170,7 +187,8 @@ def model_predictor(model, head=None):
     def function(**texts):
         return traced(*(texts[name] for name in names))
 
-    return Predictor(function, names, model.preprocessor.list_fields, num_cores())
+    lists = model.preprocessor.list_fields
+    return Predictor(function, names, lists, num_cores(), heads)
 
 
 def input_fields(signature):
@@ -196,18 +214,17 @@ def list_fields(signature):
     return tuple(name for name, spec in specs.items() if spec.shape.rank == 2)
 
 
-def print_answers(path, texts, pairs=False, head=None):
-    """Prints what the SavedModel at `path` says of texts, one line each.
+def print_answers(predictor, path, texts, pairs=False):
+    """Prints what a model says of texts, one line each.
 
     Args:
-        path: str. Folder of the SavedModel.
+        predictor: `Predictor`.
+        path: str or path of the model, for errors.
         texts: list of str. Of a model of lists, such as choices, one example: a text
             for each other field, and then the list.
         pairs: bool. Whether every two texts are one example.
-        head: str. The head that answers, where the model has several.
 
     Raises:
-        FileNotFoundError: if there is no SavedModel.
         ValueError: if there are no texts, or the model takes another number of
             texts an example.
     """
@@ -217,23 +234,21 @@ def print_answers(path, texts, pairs=False, head=None):
         raise ValueError(
             f"Pairs need an even number of texts. Received: {len(texts)} texts."
         )
-    signature = read_savedmodel(path, head or "serving_default")
-    fields = input_fields(signature)
-    if list_fields(signature):
+    fields = predictor.fields
+    if set(fields) & set(predictor.list_fields):
         columns = _one_example(path, fields, texts, pairs)
     elif len(fields) != 1 + pairs:
+        heads = [k for k, own in predictor.heads.items() if len(own) == 1 + pairs]
         raise ValueError(
-            f"The SavedModel at {path} takes {len(fields)} text(s) an example. "
-            + ("Leave --pairs out." if pairs else "Add --pairs.")
+            f"The model at {path} takes {len(fields)} text(s) an example. "
+            + ("Leave --pairs out" if pairs else "Add --pairs")
+            + (f", or name a head: --head {' or '.join(heads)}." if heads else ".")
         )
     else:
         columns = [texts[::2], texts[1::2]] if pairs else [texts]
-    inputs = dict(zip(fields, columns, strict=True))
-    outputs = signature(**{name: tf.constant(part) for name, part in inputs.items()})
+    outputs = predictor.outputs(columns)
     rows = zip(*columns, strict=True)
-    outputs = {key: value.numpy() for key, value in outputs.items()}
-    by_head = {} if head else _keys_by_head(signature)
-    for line in format_answers(rows, outputs, by_head):
+    for line in format_answers(rows, outputs, _split_keys(predictor.heads, outputs)):
         print(line)
 
 
@@ -242,21 +257,20 @@ def _one_example(path, fields, texts, pairs):
     others = len(fields) - 1
     if pairs or len(texts) <= others:
         raise ValueError(
-            f"The SavedModel at {path} takes one example: {', '.join(fields)}, of "
+            f"The model at {path} takes one example: {', '.join(fields)}, of "
             "which the last is any number of texts. Leave --pairs out. Received: "
             f"{len(texts)} text(s)."
         )
     return [*([text] for text in texts[:others]), [texts[others:]]]
 
 
-def _keys_by_head(signature):
-    """As `keys_by_head`, of what `read_savedmodel` gives."""
-    return keys_by_head(
-        {
-            name: own.structured_outputs
-            for name, own in signature.loaded.signatures.items()
-        }
-    )
+def _split_keys(heads, outputs):
+    """As `keys_by_head`, of the names of heads, and outputs called `HEAD_answer`."""
+    keys = {head: [] for head in heads}
+    for key in outputs if heads else ():
+        head = max((one for one in heads if key.startswith(f"{one}_")), key=len)
+        keys[head].append(key.removeprefix(f"{head}_"))
+    return keys
 
 
 def keys_by_head(outputs):

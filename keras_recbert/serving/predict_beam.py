@@ -89,7 +89,8 @@ def predict_beam(
         raise FileNotFoundError(f"There is no file {pattern}.")
     columns = _columns(FileSystems, files)
     text_columns = choose_text_columns(files[0], columns, text_columns)
-    check_num_texts(model, _num_inputs(model, head), text_columns)
+    fields, list_fields, heads = _inputs(model, head)
+    check_num_texts(model, len(fields), text_columns, heads)
 
     if written:
         FileSystems.delete(written)
@@ -109,6 +110,8 @@ def predict_beam(
             prefix,
             ending,
             tuple(text_columns),
+            fields,
+            list_fields,
             batch_size,
             folder,
         )
@@ -177,9 +180,11 @@ def _columns(file_systems, files):
     return list(row)
 
 
-def _num_inputs(model, head):
-    """How many texts an example of a SavedModel has; loads nothing."""
+def _inputs(model, head):
+    """Fields, those of lists, and heads, as its `Predictor` has; loads no weights."""
     import tensorflow as tf
+
+    from keras_recbert.serving.answers import in_order, keys_by_head
 
     if not tf.io.gfile.exists(os.path.join(model, MARKER)):
         raise FileNotFoundError(
@@ -193,7 +198,11 @@ def _num_inputs(model, head):
             f"The SavedModel at {model} has no head {name!r}. Valid: "
             f"{', '.join(signatures)}."
         )
-    return len(signatures[name].inputs)
+    inputs = signatures[name].inputs
+    lists = [key for key, spec in inputs.items() if len(spec.tensor_shape.dim) == 2]
+    outputs = {key: own.outputs for key, own in signatures.items()}
+    heads = () if head else tuple(keys_by_head(outputs))
+    return in_order(inputs), tuple(lists), heads
 
 
 def _counts(result, namespace, names):

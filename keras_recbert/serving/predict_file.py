@@ -19,7 +19,7 @@ from tqdm import tqdm
 from keras_recbert.core.checks import check_integer
 from keras_recbert.data.rows import JSON_LINES, SEPARATED, TableRows, as_text
 from keras_recbert.serving.resumable_file import check_output, resumable_file
-from keras_recbert.serving.text_columns import choose_text_columns
+from keras_recbert.serving.text_columns import choose_text_columns, text_columns_of
 
 ADDED = ("prediction", "score")
 # Rows that are read, sorted, answered and written together: the same after a stop, so
@@ -43,10 +43,10 @@ def predict_file(
 
     The columns of the output are those of the input, then `prediction` and `score`: the
     probability of the prediction, or of a regressor the score in both. The whole input
-    is checked before the model is loaded. Memory does not grow with the file. After an
-    error or a kill the same call resumes, and writes the same bytes as one that was
-    never stopped. Standard error gets a line at the start and one at the end, and on a
-    terminal a progress bar.
+    is checked before the first row is answered. Memory does not grow with the file.
+    After an error or a kill the same call resumes, and writes the same bytes as one
+    that was never stopped. Standard error gets a line at the start and one at the end,
+    and on a terminal a progress bar.
 
     Args:
         model: str or path of the model.
@@ -80,7 +80,10 @@ def predict_file(
     columns = source.columns()
     text_columns = choose_text_columns(input_path, columns, text_columns)
     files = _model_files(pathlib.Path(model))
-    job = _Job(source, text_columns, *_check_rows(source, columns, text_columns))
+    predictor = load()
+    check_num_texts(model, len(predictor.fields), text_columns, predictor.heads)
+    num_rows, columns = _check_rows(source, columns, text_columns, predictor)
+    job = _Job(source, text_columns, num_rows, columns)
     made_from = {
         "input": _checksum([source.path]),
         "model": _checksum(files),
@@ -90,11 +93,11 @@ def predict_file(
         "encoding": source.encoding,
         "number of rows in a chunk": CHUNK_ROWS,
     }
-    with resumable_file(output_path, made_from, overwrite) as output:
-        predictor = load()
-        check_num_texts(model, len(predictor.fields), text_columns)
-        with _reporting(job, output, output_path) as progress:
-            _write(job, predictor, batch_size, encoder, output, progress)
+    with (
+        resumable_file(output_path, made_from, overwrite) as output,
+        _reporting(job, output, output_path) as progress,
+    ):
+        _write(job, predictor, batch_size, encoder, output, progress)
     return job.num_rows
 
 
@@ -108,7 +111,7 @@ class _Job:
     columns: tuple[str, ...]
 
 
-def _check_rows(source, columns, text_columns):
+def _check_rows(source, columns, text_columns, predictor):
     """Reads every row, so that one that is broken is told before work starts.
 
     Returns:
@@ -126,17 +129,10 @@ def _check_rows(source, columns, text_columns):
     )
     for where, row in progress:
         num_rows += 1
-        if row.keys() == found.keys():
-            continue
-        # Of JSON lines, each may have other keys.
-        for name in text_columns:
-            if name not in row:
-                raise ValueError(
-                    f"{where}: there is no {name!r}, which holds the text. Found "
-                    f"{', '.join(map(repr, row)) or 'nothing'}."
-                )
-        found.update(dict.fromkeys(row))
-        check_added(where, found)
+        text_columns_of(predictor, text_columns, [(where, row)])
+        if row.keys() != found.keys():  # of JSON lines, each may have others
+            found.update(dict.fromkeys(row))
+            check_added(where, found)
     return num_rows, tuple(found)
 
 
@@ -150,8 +146,20 @@ def check_added(where, columns):
             )
 
 
-def check_num_texts(model, num_texts, text_columns):
-    """Raises `ValueError` unless a model takes as many texts as there are columns."""
+def check_num_texts(model, num_texts, text_columns, heads=()):
+    """Raises `ValueError` unless a model takes as many texts as there are columns.
+
+    Args:
+        model: path, for errors.
+        num_texts: int. Texts an example of the model has.
+        text_columns: sequence of str.
+        heads: names of the heads that answer together, where there are several.
+    """
+    if heads:
+        raise ValueError(
+            "A file needs one head, which gives its predictions. The model at "
+            f"{model} has several: --head {' or '.join(heads)}."
+        )
     if num_texts != len(text_columns):
         raise ValueError(
             f"The model at {model} takes {num_texts} text(s) an example, and the texts "
@@ -190,9 +198,10 @@ def _write(job, predictor, batch_size, encoder, output, progress):
         output.append(encoder.header([*job.columns, *ADDED]), 0)
     # No more than were checked, should somebody append to the file meanwhile.
     rows = itertools.islice(job.source.rows(), output.num_rows, job.num_rows)
-    while chunk := [row for _, row in itertools.islice(rows, CHUNK_ROWS)]:
-        texts = text_columns_of(predictor, job.text_columns, chunk)
+    while read := list(itertools.islice(rows, CHUNK_ROWS)):
+        texts = text_columns_of(predictor, job.text_columns, read)
         answers = _answer(predictor, texts, batch_size, progress)
+        chunk = [row for _, row in read]
         for row, answer in zip(chunk, answers, strict=True):
             row.update(zip(ADDED, answer, strict=True))
         output.append(encoder.rows([*job.columns, *ADDED], chunk), len(chunk))
@@ -241,18 +250,6 @@ def added_values(prediction, score, text):
         )
     score = round(score, DIGITS)
     return (score if prediction is None else prediction, score)
-
-
-def text_columns_of(predictor, text_columns, rows):
-    """The texts of rows, a column for each field of a `Predictor`."""
-    columns = zip(predictor.fields, text_columns, strict=True)
-    return [
-        [
-            row[name] if field in predictor.list_fields else as_text(row[name])
-            for row in rows
-        ]
-        for field, name in columns
-    ]
 
 
 def _encoder(path):

@@ -13,6 +13,7 @@ from apache_beam.coders import BytesCoder
 from apache_beam.metrics import Metrics
 from apache_beam.ml.inference.base import ModelHandler, PredictionResult, RunInference
 
+from keras_recbert.core.os_errors import in_words
 from keras_recbert.data.rows import read_object
 from keras_recbert.serving.answers import savedmodel_predictor
 from keras_recbert.serving.predict_file import (
@@ -20,8 +21,8 @@ from keras_recbert.serving.predict_file import (
     JsonLines,
     added_values,
     check_added,
-    text_columns_of,
 )
+from keras_recbert.serving.text_columns import text_columns_of
 
 REJECTED = "rejected"
 COUNTERS = ("recbert", ("predicted", REJECTED))
@@ -41,6 +42,7 @@ class PredictJob:
         prefix: str. Path of the output, without ending.
         ending: str. Ending of the output.
         text_columns: tuple of str.
+        fields, list_fields: tuples of str, those of the model's `Predictor`.
         batch_size: int. Rows that are answered at a time.
         progress: str. A folder in which workers of this machine tell how far they are;
             None of others.
@@ -52,6 +54,8 @@ class PredictJob:
     prefix: str
     ending: str
     text_columns: tuple[str, ...]
+    fields: tuple[str, ...]
+    list_fields: tuple[str, ...]
     batch_size: int
     progress: str | None = None
 
@@ -136,9 +140,7 @@ class SavedModelHandler(ModelHandler):
         return list(map(PredictionResult, batch, answers))
 
     def _answers(self, batch, predictor):
-        texts = text_columns_of(
-            predictor, self._job.text_columns, [row for _, row in batch]
-        )
+        texts = text_columns_of(predictor, self._job.text_columns, batch)
         answers = zip(predictor(texts), texts[0], strict=True)
         return [added_values(*answer, str(text)) for answer, text in answers]
 
@@ -146,7 +148,7 @@ class SavedModelHandler(ModelHandler):
         try:
             return self._answers([example], predictor)[0]
         except _OF_A_ROW as error:
-            return str(error).strip().splitlines()[0]
+            return in_words(error)
 
     def _tell(self, number):
         """Notes, now and then, how many rows this process has answered."""
@@ -173,7 +175,7 @@ class _Parse(beam.DoFn):
     """Lines to rows; what is no row is rejected."""
 
     def __init__(self, job):
-        self._text_columns = job.text_columns
+        self._job = job
 
     def process(self, element):
         path, line = element
@@ -182,12 +184,7 @@ class _Parse(beam.DoFn):
         try:
             row = read_object(path, line.decode("utf-8"))
             check_added(path, row)
-            for name in self._text_columns:
-                if name not in row:
-                    raise ValueError(
-                        f"{path}: there is no {name!r}, which holds the text. Found "
-                        f"{', '.join(map(repr, row)) or 'nothing'}."
-                    )
+            text_columns_of(self._job, self._job.text_columns, [(path, row)])
             yield path, row
         except ValueError as error:
             yield _rejected(path, line.decode("utf-8", "backslashreplace"), str(error))

@@ -1,6 +1,7 @@
 import csv
 import os
 import pathlib
+import re
 import signal
 
 import pytest
@@ -122,6 +123,38 @@ def test_what_is_wrong_is_one_line(recbert, models, argv, message):
     line, hint = err.splitlines()
     assert message in line
     assert os.listdir() == ["in.csv"]
+
+
+@pytest.fixture(scope="module")
+def presets(tmp_path_factory):
+    """A folder with presets of choices, of a tagger, and of two heads."""
+    folder = tmp_path_factory.mktemp("presets")
+    tiny_model(task="multiple_choice").save_preset(folder / "choices")
+    tagger = tiny_model(task="token_classifier", label_names=["O", "B-person"])
+    tagger.save_preset(folder / "tagger")
+    heads = {"tone": "classifier", "tone_b": "regressor"}
+    tiny_model(task=heads).save_preset(folder / "two_heads")
+    return folder
+
+
+def test_texts_are_answered_by_presets(presets, capsys):
+    assert main(["predict", str(presets / "two_heads"), "a film"]) == 0
+    out = capsys.readouterr().out
+    assert re.fullmatch(r"tone: .* %, tone_b: -?\d\.\d{3}  a film\n", out)
+    assert main(["predict", str(presets / "choices"), "a film", "good"]) == 2
+    line, _ = capsys.readouterr().err.splitlines()
+    told = "Each example needs at least two choices, none of them empty."
+    assert line == f"recbert: error: {told}"
+
+
+def test_words_of_a_file_are_tagged_on_request_only(recbert, presets):
+    pathlib.Path("in.jsonl").write_text('{"words": ["a", "b c"]}\n{"words": []}\n')
+    argv = (presets / "tagger", "--input", "in.jsonl", "--output", "out.csv")
+    status, err = recbert(*argv)
+    assert (status, "in.jsonl:1: 'words' must hold a text" in err) == (2, True)
+    assert recbert(*argv, "--head", "words")[0] == 0
+    tags = [row[1].split() for row in read_csv("out.csv")[1:]]
+    assert [len(row) for row in tags] == [2, 0]
 
 
 @pytest.mark.slow  # three processes that load TensorFlow

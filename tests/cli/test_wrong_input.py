@@ -146,7 +146,7 @@ SAVEDMODEL = ("benchmark", "savedmodel", "--weights", "@/bert", "--texts")
         (("explain", "@/empty.keras"), "empty.keras is damaged or cut short"),
         (("export", "@/empty.keras", "out"), "empty.keras is damaged or cut short"),
         (("convert", "@/nothing", "out"), "holds no checkpoint"),
-        (("predict", "@/nothing", "a text"), "There is no SavedModel at"),
+        (("predict", "@/nothing", "a text"), "holds no checkpoint that can be read"),
         ((*SAVEDMODEL, "@"), "--texts must be a file"),
         ((*SAVEDMODEL, "@/empty.txt"), "empty.txt is empty"),
         # Bytes that are not UTF-8.

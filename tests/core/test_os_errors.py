@@ -46,6 +46,32 @@ def test_errors_of_ours_keep_their_words():
     assert in_words(MemoryError()).startswith("There is not enough memory. Stop")
 
 
+@tf.function(input_signature=[tf.TensorSpec([None], tf.int32)])
+def checked(x):
+    tf.debugging.assert_greater(x, 0, "`x` must be positive. Clip it.")
+    tf.debugging.Assert(tf.reduce_all(x < 9), ["`x` must be below 9. Received", x[0]])
+    return x
+
+
+@tf.function(input_signature=[tf.TensorSpec([None], tf.int32)])
+def gathered(x):
+    return tf.gather(tf.range(5), x)
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "words"),
+    [
+        (checked, [0, 1], "`x` must be positive. Clip it."),
+        (checked, [11, 1], "`x` must be below 9. Received 11"),
+        (gathered, [7], "indices[0] = 7 is not in [0, 5)"),
+    ],
+)
+def test_errors_of_a_graph_keep_their_words(function, x, words):
+    assert in_words(raised_by(lambda: function(tf.constant(x)))) == words
+    rows = tf.data.Dataset.from_tensors(x).map(function)
+    assert in_words(raised_by(lambda: list(rows))).endswith(words)
+
+
 def test_libraries_say_it_in_ways_of_their_own(tmp_path):
     file = tmp_path / "file"
     file.write_text("no folder")

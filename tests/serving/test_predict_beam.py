@@ -31,11 +31,14 @@ from keras_recbert.serving.predict_pipeline import PredictJob, SavedModelHandler
 TEXTS = [
     f"{text} {'very ' * (index % 23)}" for index, text in enumerate(reviews(90)[0])
 ]
+TEXT = (("text",), ("text",), ())  # columns, fields and those of lists
 BROKEN = {
     b'{"text": ': "not valid JSON",
     b'{"text": "\xff"}': "can't decode byte 0xff",
     b"[1]": "found an array",
     b'{"id": 7}': "there is no 'text'",
+    b'{"text": null}': "there is no text in 'text': it is null",
+    b'{"text": ["a", "b"]}': "'text' must hold a text",
     b'{"text": "a", "score": 1}': "has a column 'score' already",
 }
 
@@ -93,7 +96,7 @@ def test_each_line_is_answered_or_rejected(model, capsys):
     check_output(model)
     err = capsys.readouterr().err
     assert "3 file(s), texts in text." in err
-    assert re.search(r"90 rows in \d+ s, [\d,]+ rows/s; 5 rejected, see ", err)
+    assert re.search(r"90 rows in \d+ s, [\d,]+ rows/s; 7 rejected, see ", err)
 
     pathlib.Path("scores-00000-of-00099.jsonl").write_text("of before")
     with pytest.raises(FileExistsError, match=r"scores-0.*--overwrite"):
@@ -114,7 +117,7 @@ def test_one_text_that_fails_takes_no_other_along():
         scores = [float("nan") if one == "nan" else len(one) / 10 for one in values]
         return {"scores": tf.constant(scores)}
 
-    job = PredictJob("m", None, "in", "out", ".jsonl", ("text",), 3)
+    job = PredictJob("m", None, "in", "out", ".jsonl", *TEXT, 3)
     handler = SavedModelHandler(job)
     batch = [("f", {"text": text}) for text in ("abc", "bad", "nan", "a")]
     found = handler.run_inference(batch, Predictor(function, ("text",)))
@@ -132,7 +135,8 @@ def test_one_text_that_fails_takes_no_other_along():
 
 
 def test_rows_of_like_length_are_answered_together():
-    job = PredictJob("m", None, "in", "out", ".jsonl", ("question", "context"), 7)
+    fields = ("question", "context")
+    job = PredictJob("m", None, "in", "out", ".jsonl", fields, fields, (), 7)
     sizes = [3, 90, 17, 5000, 4, 4, 60, 61, 2, 80, 16, 1, 33, 0]
     rows = [("f", {"question": "who?", "context": "\u00e9" * size}) for size in sizes]
 
@@ -193,7 +197,7 @@ def test_progress_is_shown_on_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(module, "_SECONDS_BETWEEN_LOOKS", 0.01)
     with module._progress(True) as folder:
-        job = PredictJob("m", None, "in", "out", ".jsonl", ("text",), 3, folder)
+        job = PredictJob("m", None, "in", "out", ".jsonl", *TEXT, 3, folder)
         handler = SavedModelHandler(job)
         batch = [("f", {"text": "abc"})] * 5
         of_one = Predictor(lambda text: {"scores": tf.zeros(len(text))}, ("text",))
@@ -206,7 +210,7 @@ def test_progress_is_shown_on_a_terminal(monkeypatch, capsys):
 @pytest.mark.slow
 def test_two_processes_answer_as_one(model):
     write_input()
-    assert predict_beam(model, "in/*.jsonl*", "scores.jsonl", num_workers=2) == (90, 5)
+    assert predict_beam(model, "in/*.jsonl*", "scores.jsonl", num_workers=2) == (90, 7)
     check_output(model)
 
 
@@ -214,7 +218,7 @@ def check_runner(model, runner):
     """Another runner of Beam answers each line, by workers in this process."""
     options = f"--runner={runner} --environment_type=LOOPBACK"
     found = predict_beam(model, "in/*.jsonl*", "scores.jsonl", beam_options=options)
-    assert found == (90, 5)
+    assert found == (90, 7)
     check_output(model)
 
 

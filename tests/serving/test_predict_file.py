@@ -28,9 +28,11 @@ class Lengths:
         stop_after=None,
         seconds=0.0,
         num_threads=1,
+        heads=(),
     ):
         self.fields = ("text", "text_pair")[:num_texts]
         self.list_fields = ()
+        self.heads = heads
         self.num_threads = num_threads
         self.is_regressor = is_regressor
         self.stop_after = stop_after
@@ -127,7 +129,7 @@ def test_a_terminal_gets_a_progress_bar(predict, monkeypatch):
 
 
 def test_json_lines_keep_their_values(predict):
-    rows = [{"text": "\ud83d ä", "n": 1}, {"n": None, "text": None, "more": [1.5]}]
+    rows = [{"text": "\ud83d ä", "n": 1}, {"n": None, "text": "", "more": [1.5]}]
     lines = "\n".join(map(json.dumps, rows))
     assert predict(lines, "in.jsonl", "out.jsonl") == 2
     written = pathlib.Path("out.jsonl").read_text(encoding="utf-8").splitlines()
@@ -297,6 +299,21 @@ def test_an_output_that_is_there_is_replaced_on_request_only(predict):
             "at model takes 2 text.*: text. Name 2",
         ),
         (
+            "text\na\n",
+            {"predictor": Lengths(heads=("tone", "stars"))},
+            "A file needs one head.* model has several: --head tone or stars",
+        ),
+        (
+            '{"text": "a"}\n{"text": null}\n',
+            {"name": "in.jsonl"},
+            "in.jsonl:2: there is no text in 'text': it is null. Write",
+        ),
+        (
+            '{"text": "a"}\n{"text": ["b", "c"]}\n',
+            {"name": "in.jsonl"},
+            r"in.jsonl:2: 'text' must hold a text. Received: \['b', 'c'\] of type list",
+        ),
+        (
             '{"text": "a"}\n{"txt": "b"}\n',
             {"name": "in.jsonl"},
             "in.jsonl:2: there is no 'text', which holds the text. Found 'txt'",
@@ -353,14 +370,16 @@ def test_rows_that_come_while_it_runs_are_left_out(predict):
     assert len(read_csv("out.csv")) == 2
 
 
-def test_an_input_that_is_cut_while_it_is_read_is_told(predict):
-    def load():
-        pathlib.Path("in.csv").write_text("text\na\n")
-        return Lengths()
+def test_an_input_that_is_cut_while_it_is_read_is_told(predict, monkeypatch):
+    class Cutting(Lengths):
+        def __call__(self, columns):
+            pathlib.Path("in.csv").write_text("text\na\n")
+            return super().__call__(columns)
 
-    pathlib.Path("in.csv").write_text("text\na\nb\n")
-    with pytest.raises(ValueError, match="was cut while it was read: 2 rows became 1"):
-        predict_file("model", load, "in.csv", "out.csv")
+    monkeypatch.setattr(module, "CHUNK_ROWS", 1)
+    rows = "".join(f"{'long ' * 3000}{i}\n" for i in range(9))  # more than a buffer
+    with pytest.raises(ValueError, match="was cut while it was read: 9 rows became"):
+        predict("text\n" + rows, predictor=Cutting())
 
 
 def test_memory_does_not_grow_with_the_file(predict):

@@ -15,7 +15,12 @@ from toy_texts import VOCABULARY, tiny_model
 import keras_recbert
 from keras_recbert.ops.implementation import MIN_XLA_WIDTH
 from keras_recbert.serving import clean_process
-from keras_recbert.serving.answers import format_answers, print_answers
+from keras_recbert.serving.answers import (
+    Predictor,
+    format_answers,
+    print_answers,
+    savedmodel_predictor,
+)
 from keras_recbert.serving.clean_process import ask_in_clean_process
 from keras_recbert.serving.savedmodel import foreign_ops, read_savedmodel
 
@@ -389,15 +394,21 @@ def test_reading_what_is_no_savedmodel(tmp_path):
 
 
 def test_print_answers_checks_how_many_texts(written, capsys):
-    single, pair = written("bert").path, written("scores").path
+    single, pair = (
+        (savedmodel_predictor(written(case).path), "m") for case in ("bert", "scores")
+    )
     with pytest.raises(ValueError, match="takes 1 text.*an example. Leave --pairs out"):
-        print_answers(single, ["a", "x"], pairs=True)
-    with pytest.raises(ValueError, match="takes 2 text.*an example. Add --pairs"):
-        print_answers(pair, ["a", "x"])
+        print_answers(*single, ["a", "x"], pairs=True)
+    with pytest.raises(ValueError, match="takes 2 text.*an example. Add --pairs.$"):
+        print_answers(*pair, ["a", "x"])
     with pytest.raises(ValueError, match="even number of texts. Received: 3 texts"):
-        print_answers(pair, ["a", "x", "a"], pairs=True)
+        print_answers(*pair, ["a", "x", "a"], pairs=True)
+    heads = {"tone": ("text",), "same": ("text", "text_pair")}
+    several = Predictor(None, heads["same"], heads=heads)
+    with pytest.raises(ValueError, match="Add --pairs, or name a head: --head tone.$"):
+        print_answers(several, "m", ["a"])
     assert capsys.readouterr().out == ""
-    print_answers(pair, [FIRST[0], SECOND[0], FIRST[1], SECOND[1]], pairs=True)
+    print_answers(*pair, [FIRST[0], SECOND[0], FIRST[1], SECOND[1]], pairs=True)
     lines = capsys.readouterr().out.splitlines()
     expected = written("scores").model.predict((FIRST[:2], SECOND[:2]), verbose=0)
     assert lines == [
