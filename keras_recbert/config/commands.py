@@ -81,10 +81,11 @@ class PredictConfig(CommandConfig):
     """A model, and what it is asked.
 
     Args:
-        model: Folder of a SavedModel; for a file also a model.keras or a preset.
+        model: Folder of a SavedModel or a preset, a model.keras, .tflite or .onnx.
         texts: One text or more.
         pairs: The texts are pairs: first, second, first, second, ...
-        head: The head that answers, where the model has several.
+        head: The head that answers, where the model has several; words of a tagger,
+            where the column holds lists of words.
         input: A file in place of texts: .csv, .tsv, .jsonl, .parquet, or .txt with a
             text a line. Or many, of JSON lines, such as 'gs://bucket/*.jsonl', which
             Apache Beam reads.
