@@ -92,6 +92,10 @@ IN_FULL = {
         "--freeze encoder --gradient-checkpointing",
         'pip install -e ".[data]"',
     ],
+    "distillation.md": [
+        "recbert --import tags.py distill --teacher TEACHER --train reviews.csv "
+        "--tagger tags:tagger --output-dir TAGGED",
+    ],
     "extending.md": [
         "recbert --import my_encoders.py finetune --model bilstm_tiny --task sst2 "
         "--data-dir DIR --overrides units 8",
@@ -305,6 +309,7 @@ def place(tmp_path, data_dir, monkeypatch):
     (tmp_path / "glove.txt").symlink_to(vectors)
     for block in blocks("python", PAGES["extending.md"]):
         (tmp_path / re.match(r"# (\w+\.py)\n", block)[1]).write_text(block)
+    (tmp_path / "tags.py").write_text("def tagger(words):\n    return words\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(VARIABLE, "")
     monkeypatch.setenv("NLTK_DATA", str(data_dir / "nltk_data"))

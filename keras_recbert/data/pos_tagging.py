@@ -181,13 +181,12 @@ class TaggedTexts:
 
 
 def _check_tags(text, words, tags):
-    def _check_tags(text, words, tags):
-        is_list = hasattr(tags, "__len__") and not isinstance(tags, str)
-        if not is_list or len(tags) != len(words):
-            raise ValueError(
-                f"`tagger` must give a list of {len(words)} tags, one for each word of "
-                f"{text!r}: {words}. Received: {tags!r}."
-            )
+    is_list = hasattr(tags, "__len__") and not isinstance(tags, str)
+    if not is_list or len(tags) != len(words):
+        raise ValueError(
+            f"`tagger` must give a list of {len(words)} tags, one for each word of "
+            f"{text!r}: {words}. Received: {tags!r}."
+        )
 
 
 def _tag_all(texts, tagger, num_workers):

@@ -82,7 +82,9 @@ def test_what_is_finished_is_found(tmp_path):
 
 def test_another_teacher_is_refused(tmp_path):
     write(tmp_path)
-    with pytest.raises(ValueError, match=r"teacher='abc' \(now 'other'\)"):
+    with pytest.raises(
+        ValueError, match=r"something else: another teacher or tokenizer. Ch"
+    ):
         write(tmp_path, made_from={**MADE_FROM, "teacher": "other"})
     assert open_transfer_set(tmp_path).num_records == 15  # nothing lost
 
