@@ -12,7 +12,7 @@ import pytest  # noqa: E402
 
 MARKERS = {
     "slow": "real data, real weights, or more than about 10 seconds",
-    "benchmark": "measures time; runs only when -m names it",
+    "benchmark": "measures time, or scores beside others; runs only when -m names it",
     "gpu": "needs a GPU; runs only when -m names it",
 }
 ON_REQUEST = ("benchmark", "gpu")
