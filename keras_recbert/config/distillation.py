@@ -109,7 +109,13 @@ class DistillationConfig(FineTuningConfig):
         check_integer(most=1_000, teacher_workers=self.teacher_workers)
         read_beam_options(self.beam_options, self.teacher_workers, "teacher_workers")
         check_seed(self.augmentation_seed, "augmentation_seed")
-        self.augmentation()
+        augmentation = self.augmentation()
+        if self.tagger and not (augmentation.n_iter and self.pos_probability):
+            raise ValueError(
+                "`tagger` is for words that are replaced by their part of speech. "
+                f"Received: tagger={self.tagger!r}, n_iter={augmentation.n_iter}, "
+                f"pos_probability={self.pos_probability}. Raise these, or leave it out."
+            )
         if self.teacher_logits is not None:
             fields = type(self).__dataclass_fields__
             for name in ("teacher", "unlabelled", *AUGMENTATION):

@@ -67,8 +67,8 @@ def read_table(path, encoding=None, plain_text=False):
     Args:
         path: str or path.
         encoding: optional str. Encoding of a text file; by default UTF-8, with a byte
-            order mark or without, and Windows-1252 for all but JSON without any
-            character of UTF-8, with a note. Parquet has its own.
+            order mark or without, and Windows-1252, with a note, for what has no
+            character of UTF-8 and is not JSON. Parquet has its own.
         plain_text: bool. Whether `.txt` is a table, too: a text a line, `text`.
 
     Returns:

@@ -153,7 +153,8 @@ def read_layers(encoder, layer):
     Raises:
         ValueError: for a layer that the encoder does not have, or none at all.
     """
-    found, highest = layer_numbers(layer, len(encoder.blocks)), len(encoder.blocks)
+    highest = len(encoder.blocks)
+    found = layer_numbers(layer, highest)
     for number in found:
         inner = 0 < number < highest
         if inner and "encoder_outputs" not in encoder.output:

@@ -1,7 +1,6 @@
 """Distillation: a teacher scores texts, and a student learns its logits."""
 
 import dataclasses
-import functools
 import hashlib
 import pathlib
 
@@ -204,22 +203,19 @@ def _lesson_of_file(config, data, folder):
     """The logits of another tool."""
     task = data.task
     label_names = None if task.head == "regressor" else task.label_names
-    read = functools.partial(
-        read_logits, config.teacher_logits, task.fields, label_names
-    )
-    held_out = _held_out(data)
+    path, held_out = config.teacher_logits, _held_out(data)
 
     def examples():
         left_out = 0
-        for example in read():
+        for example in read_logits(path, task.fields, label_names):
             if example[0] in held_out:
                 left_out += 1
             else:
                 yield example
         if left_out:
             print(
-                f"{config.teacher_logits}: {left_out:,} texts that the student is "
-                "scored on are left out.",
+                f"{path}: {left_out:,} texts that the student is scored on are left "
+                "out.",
                 flush=True,
             )
 
@@ -230,7 +226,7 @@ def _lesson_of_file(config, data, folder):
         examples,
         None,
         {
-            "teacher": file_sha256(config.teacher_logits),
+            "teacher": file_sha256(path),
             "labels": label_names and list(label_names),
             "held_out": hashlib.sha256(repr(sorted(held_out)).encode()).hexdigest(),
         },
@@ -238,8 +234,8 @@ def _lesson_of_file(config, data, folder):
     )
     if config.label_weight and not transfer.num_labels:
         raise ValueError(
-            f"{config.teacher_logits} has no 'label'. Received: label_weight="
-            f"{config.label_weight}. Write labels beside the logits, or leave it out."
+            f"{path} has no 'label'. Received: label_weight={config.label_weight}. "
+            "Write labels beside the logits, or leave it out."
         )
     return _Lesson(transfer, {}, {})
 

@@ -279,6 +279,7 @@ def test_logits_of_another_tool(options, tmp_path, eager_steps):
         ({"label_weight": 2.0}, "`label_weight` must be in"),
         ({"class_weights": "balanced"}, "`class_weights` is of runs that learn from"),
         ({"mask_probability": 0.0}, "Nothing would be changed"),
+        ({"tagger": "a:b"}, "tagger='a:b', n_iter=2, pos_probability=0.0. Raise"),
         ({"temperature": 3.0}, "`temperature` softens probabilities. Received: temper"),
         (
             {"teacher": None, "n_iter": None, "teacher_logits": "a.jsonl"}
@@ -394,4 +395,4 @@ def test_a_tagger_of_ones_own(options, tmp_path, eager_steps):
         with pytest.raises(ValueError, match=f"tagger='{name}'"):
             run(options, **changes, tagger=name, overwrite=True)
     with pytest.raises(ValueError, match="<lambda>"):
-        keras_recbert.distill(**{**options, "tagger": lambda words: words})
+        keras_recbert.distill(**{**options, **changes, "tagger": lambda words: words})

@@ -9,7 +9,7 @@ import yaml
 from toy_texts import VOCABULARY, write_glue_task
 
 from keras_recbert.cli import main
-from keras_recbert.train.fine_tuning_table import make_fine_tuning_table
+from keras_recbert.train.fine_tuning_table import make_fine_tuning_table, percentages
 
 SIZES = {"hidden_dim": 16, "num_heads": 2}
 
@@ -26,6 +26,12 @@ def results(model, seed, accuracy, f1=None, recipe="mrpc"):
         "scores": scores if f1 is None else {**scores, "validation_f1": f1},
         "config": {"seed": seed, "epochs": 4},
     }
+
+
+def test_errors_are_no_percents():
+    one = results("bert_minilm", 0, 0.8)
+    one["scores"] |= {"validation_mean_squared_error": 1.6, "validation_loss": 1.6}
+    assert percentages([one]) == {"accuracy": [80.0]}
 
 
 def test_a_row_is_the_mean_of_the_seeds_and_their_range():

@@ -3,8 +3,6 @@
 `pytest -m benchmark tests/train/test_huggingface_scores.py -s` prints both scores.
 """
 
-import csv
-
 import numpy as np
 import pytest
 import torch
@@ -12,6 +10,7 @@ import transformers
 from foreign_berts import minilm_folder
 
 import keras_recbert
+from keras_recbert.data.task_files import load_splits
 
 EPOCHS = 4
 BATCH_SIZE = 32
@@ -21,11 +20,8 @@ MAX_LENGTH = 128
 TOLERANCE = 5.4
 
 
-def read_pairs(path):
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    pairs = [(row["#1 String"], row["#2 String"]) for row in rows]
-    return pairs, np.array([int(row["Quality"]) for row in rows])
+def pairs_and_labels(examples):
+    return list(zip(*examples.fields.values(), strict=True)), examples.targets["label"]
 
 
 def their_accuracy(folder, train, validation, seed):
@@ -61,7 +57,7 @@ def their_accuracy(folder, train, validation, seed):
         for start in range(0, len(order), BATCH_SIZE):
             rows = order[start : start + BATCH_SIZE]
             loss = torch.nn.functional.cross_entropy(
-                logits([pairs[row] for row in rows]), torch.tensor(labels[rows])
+                logits([pairs[row] for row in rows]), torch.tensor(labels[rows]).long()
             )
             optimizer.zero_grad()
             loss.backward()
@@ -101,11 +97,9 @@ def our_accuracy(folder, data_dir, seed, output_dir):
 @pytest.mark.parametrize("seed", range(3))
 def test_mrpc_is_learned_as_well_as_by_transformers(data_dir, tmp_path, seed):
     folder = minilm_folder()
-    train, validation = (
-        read_pairs(data_dir / "glue" / "MRPC" / f"{split}.tsv")
-        for split in ("train", "dev")
-    )
-    theirs = their_accuracy(folder, train, validation, seed)
+    train, validation, _ = load_splits("mrpc", data_dir / "glue")
+    splits = map(pairs_and_labels, (train, validation["validation"]))
+    theirs = their_accuracy(folder, *splits, seed)
     ours = our_accuracy(folder, data_dir, seed, tmp_path / "run")
     print(f"MRPC, seed {seed}: {ours:.1f} here, {theirs:.1f} by transformers")
     assert ours > theirs - TOLERANCE
