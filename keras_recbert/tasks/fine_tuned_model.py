@@ -372,7 +372,11 @@ class FineTunedModel(keras.Model):
             targets = self.head.read_labels(fields, y, own_loss)
         return targets, self.head.as_weights(sample_weight)
 
+    def _check_fields(self, x):
+        """Raises `ValueError` for texts that the heads of a model cannot share."""
+
     def _model_inputs(self, x, y, sample_weight, batch_size, shuffle=False, seed=None):
+        self._check_fields(x)
         if isinstance(x, tf.data.Dataset):
             check_labelled(x, self.head.dataset_elements)
             self.head.check_elements(x.element_spec)

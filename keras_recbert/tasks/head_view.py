@@ -1,6 +1,7 @@
 """One head of a model that has several, seen as a model of its own."""
 
 from keras_recbert.core.names import nearest
+from keras_recbert.tasks.fine_tuned_model import FineTunedModel
 
 
 class HeadView:
@@ -36,8 +37,8 @@ class HeadView:
         self.fields = model.fields_by_head[name]
 
     def predict(self, x, **options):
-        """Logits of the head; arguments as for `TextModel.predict`."""
-        return self._model.predict(x, **options)[self._name]
+        """Logits of the head; arguments as for `FineTunedModel.predict`."""
+        return FineTunedModel.predict(self._model, x, **options)[self._name]
 
     def predict_on_batch(self, x):
         """Logits of the head; arguments as for `keras.Model.predict_on_batch`."""

@@ -9,6 +9,11 @@ from keras_recbert.models import encoders as _  # noqa: F401  registers their cl
 from keras_recbert.models.encoder import Encoder
 from keras_recbert.models.encoder_outputs import EncoderOutputs, unread_layers
 from keras_recbert.ops.implementation import portable_graphs
+from keras_recbert.tasks.fields_of_heads import (
+    check_alike,
+    differ_in,
+    predict_by_fields,
+)
 from keras_recbert.tasks.fine_tuned_model import FineTunedModel
 from keras_recbert.tasks.fine_tuning_defaults import fine_tuning_defaults
 from keras_recbert.tasks.fine_tuning_optimizer import check_learning_rate
@@ -69,9 +74,10 @@ class TextModel(FineTunedModel):
             mean of the outputs at real positions. Default: see above; of several
             layers, or of the embeddings, `"mean"`.
         layer: int. Block that the head reads, from 1; 0, the embeddings; -1, the last
-            block. Or a list of them, or `"all"`, for all blocks. Default: the one whose
-            head was pre-trained for it (Aksoy et al. 2020, section 3, figure 3), else
-            the last.
+            block. Or a list of them, or `"all"`, for all blocks. Default: the last, or
+            the one that was pre-trained to be read (Aksoy et al. 2020, section 3,
+            figure 3): with pooling `"first"` that of the next sentence, with `"mean"`
+            that of masked LM.
         combine: what is made of several layers (Devlin et al. 2018, section 5.4, table
             7), token by token: `"concatenate"`, the default; `"sum"`; or
             `"weighted_sum"`, with trained weights, see
@@ -193,13 +199,24 @@ class TextModel(FineTunedModel):
     def fields_by_head(self):
         """Fields of the examples of each head: a dict of tuples of str."""
         return {
-            name: self.fields if head.own_fields is None else head.own_fields
+            name: tuple(self.fields) if head.own_fields is None else head.own_fields
             for name, head in self.heads.items()
         }
 
     def head_view(self, name):
         """One of several heads as a model that predicts, a `HeadView`."""
         return HeadView(self, name)
+
+    def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
+        """As `FineTunedModel.predict`; each head reads the fields of its examples."""
+        options = (batch_size, verbose, steps, callbacks)
+        if not differ_in(self, x):
+            return super().predict(x, *options)
+        ask = super().predict
+        return predict_by_fields(self, x, lambda texts: ask(texts, *options))
+
+    def _check_fields(self, x):
+        check_alike(self, x)
 
     def export(self, filepath, format="tf_saved_model", **kwargs):
         """As `keras.Model.export`, of packed ids; nothing in it is left to XLA."""

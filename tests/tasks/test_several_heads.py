@@ -314,3 +314,26 @@ def test_one_head_in_a_dict_has_a_name_too():
 def test_the_rule_that_is_printed_names_each_pooling(capsys):
     eager(make()).fit(TEXTS, LABELS, verbose=2)
     assert "rising and falling; first and mean pooling" in capsys.readouterr().out
+
+
+def test_each_head_reads_the_fields_of_its_examples():
+    heads = {
+        "tone": {"task": "classifier", "fields": ("text",)},
+        "same": {"task": "classifier", "fields": ("text", "text_pair")},
+    }
+    model = make(heads)
+    others = TEXTS[::-1]
+    logits = model.predict((TEXTS, others), batch_size=4, **QUIET)
+    assert_close(logits["tone"], model.head_view("tone").predict(TEXTS, **QUIET))
+    assert_close(
+        logits["same"], model.head_view("same").predict((TEXTS, others), **QUIET)
+    )
+    with pytest.raises(ValueError, match="'same' reads text and text_pair.*one text"):
+        model.predict(TEXTS)
+    labels = {"tone": NAMES, "same": NAMES}
+    pairs = {"text": TEXTS, "text_pair": others}
+    for ask in (model.fit, model.evaluate):
+        with pytest.raises(ValueError, match="head tone reads text; same reads text"):
+            ask(pairs, labels)
+    with pytest.raises(ValueError, match="give `predict` lists of texts"):
+        model.predict(slices((TEXTS, others)).batch(4))
