@@ -92,9 +92,13 @@ def _doc(cls):
 
 
 def _fields(config):
-    return {
+    fields = {
         field.name: getattr(config, field.name) for field in dataclasses.fields(config)
     }
+    if "overrides" in fields:  # `null` as in a recipe
+        given = fields["overrides"].items()
+        fields["overrides"] = {k: None if v == "null" else v for k, v in given}
+    return fields
 
 
 def _no_check(self):

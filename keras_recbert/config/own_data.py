@@ -100,6 +100,10 @@ def check_own_data(config):
 
 def _check_without_table(config):
     given = [name for name in TABLE_OPTIONS if getattr(config, name) is not None]
+    if getattr(config, "unlabelled", None) is not None:  # which is a table, too
+        given = [name for name in given if name not in ("text_column", "encoding")]
+        _check_columns(config)
+        _check_encoding(config.encoding)
     if config.task in OWN_TASKS:
         given.append("task")
     if given:

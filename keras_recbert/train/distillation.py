@@ -147,6 +147,7 @@ def _lessons(config, places):
     if config.teacher is None:
         lessons = (_lesson_of_file(config, *place) for place in places)
     else:
+        texts = [_Texts.of(config, data) for data, _ in places]
         requested = config.teacher_precision
         if requested == "auto":  # a busy machine may measure other rates than before
             requested = made_from(places[0][1]).get("teacher_precision", requested)
@@ -156,8 +157,8 @@ def _lessons(config, places):
             TeacherEnsemble.of_task(teachers, data.task) for data, _ in places
         ]
         lessons = (
-            _lesson_of_teacher(config, *place, one, precision)
-            for place, one in zip(places, of_tasks, strict=True)
+            _lesson_of_teacher(config, *place, *asked, precision)
+            for place, *asked in zip(places, texts, of_tasks, strict=True)
         )
     made = []
     for (data, folder), lesson in zip(places, lessons, strict=True):
@@ -170,9 +171,8 @@ def _lessons(config, places):
     return made
 
 
-def _lesson_of_teacher(config, data, folder, teacher, precision):
-    """Lets the teacher score all texts of a task."""
-    texts = _Texts.of(config, data)
+def _lesson_of_teacher(config, data, folder, texts, teacher, precision):
+    """Lets the teacher score all texts of a task, `_Texts`."""
     transfer = write_transfer_set(
         folder,
         data.task.fields,
@@ -421,7 +421,7 @@ def _new_texts(config, fields, data):
     Those of the labelled examples are learned already; those that the student is scored
     on are not to be.
     """
-    found = _read_unlabelled(config, tuple(fields))
+    found = _read_unlabelled(config, data.task)
     held_out = _held_out(data)
     known = held_out.union(zip(*fields.values(), strict=True))
     new = [texts for texts in dict.fromkeys(found) if texts not in known]
@@ -435,16 +435,26 @@ def _new_texts(config, fields, data):
     return new
 
 
-def _read_unlabelled(config, fields):
+def _read_unlabelled(config, task):
     """Texts of the file without labels: a list of tuples, a text a field."""
-    path = config.unlabelled
+    path, fields = config.unlabelled, task.fields
+    is_plain = str(path).endswith(".txt")
+    if is_plain and len(fields) > 1:
+        raise ValueError(
+            f"{path} has a text a line, and the examples of {task.name} are of "
+            f"{' and '.join(fields)}. Pass a table (.csv, .tsv, .jsonl or .parquet) "
+            "with a column for each."
+        )
     table = read_table(path, config.encoding, plain_text=True)
     for note in table.notes:
         print(f"Note: {note}", flush=True)
     given = config.text_column or ()
     given = (given,) if isinstance(given, str) else tuple(given)
-    if str(path).endswith(".txt"):
-        given = ()  # a line is a text
+    if is_plain:
+        given = ()
+    elif not given:  # columns like those of the labelled examples
+        known = getattr(task.read, "texts", fields)
+        given = known if set(known) <= set(table.columns) else ()
     columns = choose_text_columns(path, table.columns, given)
     if len(columns) != len(fields):
         raise ValueError(
@@ -452,7 +462,7 @@ def _read_unlabelled(config, fields):
             f"columns {', '.join(columns)}."
         )
     rows = zip(*(table.values(name) for name in columns), strict=True)
-    texts = [row for row in rows if any(row)]
+    texts = [row for row in rows if any(map(str.strip, row))]
     if not texts:
         raise ValueError(f"{path} holds no text.")
     return texts

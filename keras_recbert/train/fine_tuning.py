@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from keras_recbert.builder import check_weights, encoder_arguments
+from keras_recbert.builder import check_weights, count_parameters, encoder_arguments
 from keras_recbert.builder.encoder import encoder_class
 from keras_recbert.builder.words import LEARNED, RANDOM
 from keras_recbert.config.own_data import file_task
@@ -175,6 +175,7 @@ def _check_model(config, head):
     _check_words(config)
     if config.weights is None:
         arguments = encoder_arguments(config.model, **sizes)  # raises for unknown ones
+        count_parameters(config.model, **sizes)  # raises for impossible ones
         if "num_layers" in arguments:
             layer_numbers(config.layer, arguments["num_layers"])
     else:
@@ -189,8 +190,20 @@ def _check_model(config, head):
 
 
 def _check_words(config):
-    """Raises what is wrong with vectors, and with buckets of unknown words."""
+    """Raises what is wrong with vectors and vocabulary of words."""
     model, vectors, buckets = config.model, config.vectors, config.num_oov_buckets
+    for name, is_used in (
+        ("vocabulary_size", not reads_words(config)),
+        ("max_words", reads_words(config)),
+        ("min_frequency", reads_words(config)),
+    ):
+        value = getattr(config, name)
+        if value != type(config).__dataclass_fields__[name].default and not is_used:
+            other = "words" if name == "vocabulary_size" else "word pieces"
+            raise ValueError(
+                f"{model!r} reads {other}, so `{name}` has nothing to limit. Received: "
+                f"{name}={value}. Leave it out."
+            )
     is_bert = vectors is not None and is_folder(vectors)
     if vectors is not None and config.weights is not None:
         raise ValueError(
@@ -210,7 +223,8 @@ def _check_words(config):
                 f"{model!r} takes no `vectors`. Received: vectors={vectors!r}. A BERT "
                 "starts it as weights (--weights)."
             )
-        read_token_table(vectors)
+        table = read_token_table(vectors)
+        table.project(config.overrides.get("vector_dim", table.vector_dim))
     elif vectors is not None:
         if not reads_words(config):
             raise ValueError(

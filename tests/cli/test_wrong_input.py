@@ -109,6 +109,7 @@ SAVEDMODEL = ("benchmark", "savedmodel", "--weights", "@/bert", "--texts")
         ((*FINETUNE, "--precision", "int8"), "`precision` must be auto or float32"),
         ((*FINETUNE, "--pooling", "max"), "`pooling` must be mean or first"),
         ((*FINETUNE, "--overrides", "hiden_dim", "8"), "Did you mean 'hidden_dim'"),
+        ((*FINETUNE, "--overrides", "hidden_dim", "null"), "hidden_dim=None"),
         (("vocabulary", "@/text.txt", "--size", "-1"), "must be at least 7"),
         ((*PREPARE, "a/b", "--vocabulary-size", "-1"), "must be at least 7"),
         # Interpreters and options that nothing would have used.

@@ -287,6 +287,11 @@ def test_logits_of_another_tool(options, tmp_path, eager_steps):
             "has all texts. Received: mask_probability=0.4",
         ),
         ({"model": "bilstm_students"}, "bilstm_student"),
+        ({"overrides": {"recurrent_dim": "null"}}, "`recurrent_dim` must be a whole"),
+        ({"vocabulary_size": 5}, "reads words, so `vocabulary_size` has nothing"),
+        ({"model": "bert_tiny", "max_words": 5}, "word pieces, so `max_words` has"),
+        ({"unlabelled": "blank.txt"}, "blank.txt holds no text"),
+        ({"unlabelled": "others.csv"}, "others.csv has the columns 'one', 'two'. Name"),
     ],
 )
 def test_what_is_wrong_is_told_before_work_starts(
@@ -295,6 +300,8 @@ def test_what_is_wrong_is_told_before_work_starts(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bytes.jsonl").write_bytes(b'{"text": "caf\xe9"}\n')
     (tmp_path / "half.jsonl").write_text('{"text": "\\ud83d"}\n')
+    (tmp_path / "blank.txt").write_text("   \n \n")
+    (tmp_path / "others.csv").write_text("one,two\na film,3\n")
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         run(options, **changes)
     assert not (tmp_path / "run").exists()
@@ -396,3 +403,24 @@ def test_a_tagger_of_ones_own(options, tmp_path, eager_steps):
             run(options, **changes, tagger=name, overwrite=True)
     with pytest.raises(ValueError, match="<lambda>"):
         keras_recbert.distill(**{**options, **changes, "tagger": lambda words: words})
+
+
+@pytest.mark.slow
+def test_columns_of_unlabelled_texts_are_those_of_train(
+    options, tmp_path, eager_steps, capsys
+):
+    changes = {"text_column": None, "epochs": 1, "n_iter": 0, "validation": None}
+    train, more = tmp_path / "train.csv", tmp_path / "more.csv"
+    with open(options["train"]) as file:
+        rows = [[row["text"], row["label"]] for row in csv.DictReader(file)]
+    changes["train"] = write_rows(train, ("review", "label"), rows)
+    write_rows(more, ("number", "review"), [("1", "good music"), ("2", "  ")])
+    run(options, **changes, unlabelled=str(more))
+    assert f"{more}: 1 texts to learn on too." in capsys.readouterr().out
+
+
+def test_unlabelled_texts_of_a_data_set_name_their_columns():
+    options = {"task": "mrpc", "data_dir": "DIR", "teacher": "T", "text_column": ["a"]}
+    assert DistillationConfig(**options, unlabelled="more.csv").text_column == ["a"]
+    with pytest.raises(ValueError, match="`text_column` needs a table of your own"):
+        DistillationConfig(**options)
