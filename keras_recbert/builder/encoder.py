@@ -58,18 +58,28 @@ def make_preprocessor(checkpoint, encoder):
     return TextPreprocessor(tokenizer, max_sequence_length=encoder.max_sequence_length)
 
 
+def check_class(card, checkpoint):
+    """Raises `ValueError` for weights, if any, of another class of encoder."""
+    if checkpoint is None or checkpoint.encoder_class == card.encoder:
+        return
+    advice = "`keras_recbert.load` gives a saved model back."
+    cls = encoder_class(card.encoder)
+    if cls.takes_vectors or cls.reads_words:
+        advice += f" Vectors start from a BERT's: vectors={str(checkpoint.path)!r}."
+    raise ValueError(
+        f"`weights` are those of an encoder of the same class. {card.name!r} is a "
+        f"{card.encoder}; {checkpoint.path} holds a {checkpoint.encoder_class}. "
+        f"{advice}"
+    )
+
+
 def complete_arguments(card, overrides, checkpoint):
     """Arguments of the encoder, checked to fit the checkpoint."""
     from keras_recbert.blocks import complete_config, get_block
 
     valid = encoder_class(card.encoder).arguments(card.sizes)
     check_arguments(f"{card.name!r}", overrides, (*valid, "dtype"))
-    if checkpoint is not None and checkpoint.encoder_class != card.encoder:
-        raise ValueError(
-            f"`weights` are those of an encoder of the same class. {card.name!r} is a "
-            f"{card.encoder}; {checkpoint.path} holds a {checkpoint.encoder_class}. "
-            "`keras_recbert.load` gives a saved model back."
-        )
+    check_class(card, checkpoint)
     if card.encoder != "RecBertEncoder":
         sizes = {} if checkpoint is None else _equal_sizes(checkpoint, overrides)
         return {**card.sizes, **sizes, "name": card.name, **overrides}

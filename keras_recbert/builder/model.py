@@ -4,6 +4,7 @@ import warnings
 
 from keras_recbert.builder.encoder import (
     build_encoder,
+    check_class,
     complete_arguments,
     encoder_class,
     make_preprocessor,
@@ -89,6 +90,7 @@ def build(name, task=None, weights=None, **overrides):
         from keras_recbert.convert.open_checkpoint import open_checkpoint
 
         checkpoint = open_checkpoint(weights)
+        check_class(card, checkpoint)
     if task is None:
         return _bare_encoder(card, overrides, checkpoint)
     from keras_recbert.tasks.text_arguments import take_text_arguments

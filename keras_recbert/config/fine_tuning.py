@@ -92,8 +92,9 @@ class FineTuningConfig(RunConfig):
             bilstm_student and from another BERT that has a pooler, else mean; of
             several layers, or of the embeddings, mean.
         layer: Block that the head reads, from 1; 0, the embeddings; -1, the last block.
-            Or several, such as -4 -3 -2 -1; or all, all blocks. By default the one
-            whose head was pre-trained for it, else the last.
+            Or several, such as -4 -3 -2 -1; or all, all blocks. By default the last,
+            or the one that was pre-trained to be read: where the pooling is first, that
+            of the next sentence; where it is mean, that of masked LM.
         combine: What is made of several layers: concatenate (the default), sum, or
             weighted_sum, with trained weights.
         concatenate: What mean pooling has behind each output: cls (the first token of

@@ -1,6 +1,7 @@
 """What a student learns from the logits of a teacher."""
 
 import math
+from numbers import Real
 
 import keras
 from keras import ops
@@ -61,20 +62,28 @@ class DistillationLoss(keras.losses.Loss):
                 f"`objective` must be one of {', '.join(OBJECTIVES)}. Received: "
                 f"objective={objective!r}."
             )
-        if not 0 < temperature < math.inf:
+        if not (isinstance(temperature, Real) and 0 < temperature < math.inf):
             raise ValueError(
-                "`temperature` must be above 0 and finite. Received: "
+                "`temperature` must be a number above 0 and finite. Received: "
                 f"temperature={temperature!r}."
             )
-        if not 0 <= label_weight <= 1:
+        if temperature != 1 and objective == "logits":
             raise ValueError(
-                f"`label_weight` must be in [0, 1]. Received: {label_weight!r}."
+                "`temperature` softens probabilities. Received: temperature="
+                f"{temperature}, objective='logits'. Use objective='probabilities', or "
+                "leave it out."
+            )
+        if not (isinstance(label_weight, Real) and 0 <= label_weight <= 1):
+            raise ValueError(
+                "`label_weight` must be a number in [0, 1]. Received: label_weight="
+                f"{label_weight!r}."
             )
         self.objective = objective
         self.temperature = float(temperature)
         self.label_weight = float(label_weight)
 
     def call(self, y_true, y_pred):
+        y_true, y_pred = map(ops.convert_to_tensor, (y_true, y_pred))
         is_score = len(y_pred.shape) == 1
         student = ops.expand_dims(y_pred, -1) if is_score else y_pred
         teacher, labels = split_targets(y_true, student, self.label_weight > 0)

@@ -47,6 +47,11 @@ class Predictor:
 
     def __call__(self, columns):
         outputs = self.outputs(columns)
+        if "embeddings" in outputs:
+            raise ValueError(
+                "A file is answered by a model with a head. This one gives embeddings: "
+                "use `model.encode(texts)` in Python, or tf.saved_model.load."
+            )
         if not {"scores", "answer"} & set(outputs):
             raise ValueError(
                 "A file needs one head, which gives `scores` or `answer`. This model "

@@ -1,5 +1,6 @@
 """What models owe to each word: their entropy when it is masked."""
 
+import os
 import pathlib
 
 import numpy as np
@@ -20,8 +21,9 @@ def explain_words(models, text, output=None):
     choice between two classes, log2 of their number at most.
 
     Args:
-        models: list of str or paths, each the output folder of `recbert finetune` or
-            `recbert distill`, a preset or a model.keras of a classifier of one text.
+        models: str or path, or a list of them, each the output folder of `recbert
+            finetune` or `recbert distill`, a preset or a model.keras of a classifier of
+            one text.
         text: str.
         output: optional path of a PNG: a row a model, a column a word.
 
@@ -35,6 +37,9 @@ def explain_words(models, text, output=None):
         ValueError: if one is no classifier of one text, or the text has no words.
         OSError: if the picture cannot be written; before any work.
     """
+    models = [models] if isinstance(models, (str, os.PathLike)) else list(models)
+    if not models:
+        raise ValueError("Name one model or more. Received: models=[].")
     spans = find_words(text)
     if not spans:
         raise ValueError(f"There is no word in the text. Received: {text!r}.")

@@ -41,6 +41,8 @@ def test_logits():
     np.testing.assert_allclose(
         found(DistillationLoss(), TEACHER, STUDENT), expected, rtol=1e-5
     )
+    of_lists = DistillationLoss()(TEACHER.tolist(), STUDENT.tolist())
+    np.testing.assert_allclose(of_lists, np.mean(expected), rtol=1e-5)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 2.5])
@@ -125,8 +127,10 @@ def test_config_makes_it_again():
     "arguments, message",
     [
         ({"objective": "kl"}, "`objective` must be one of logits, probabilities"),
-        ({"temperature": 0}, "`temperature` must be above 0 and finite"),
-        ({"label_weight": 1.5}, r"`label_weight` must be in \[0, 1\]"),
+        ({"temperature": 0}, "`temperature` must be a number above 0 and finite"),
+        ({"temperature": "2"}, "`temperature` must be a number.*temperature='2'"),
+        ({"temperature": 2.0}, "softens probabilities. Received: temperature=2.0"),
+        ({"label_weight": 1.5}, r"`label_weight` must be a number in \[0, 1\]"),
     ],
 )
 def test_wrong_arguments(arguments, message):

@@ -106,6 +106,7 @@ def test_what_does_not_go_together_is_told(glove, tmp_path):
     tiny_model().encoder.save_preset(tmp_path / "bert")
     refused = message_of(weights=tmp_path / "bert")
     assert "encoder of the same class. 'bilstm_student' is a Word" in refused
+    assert "Vectors start from a BERT's: vectors=" in refused
     keras_recbert.build("bilstm_student", texts=TEXTS, **TINY).save_preset(
         tmp_path / "own"
     )

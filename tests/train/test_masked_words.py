@@ -65,7 +65,9 @@ def test_what_is_wrong_is_told(models, tmp_path, capsys):
     with pytest.raises(ValueError, match="There is no word in the text"):
         explain_words([models / "one"], " \n")
     with pytest.raises(FileNotFoundError, match="nowhere holds no teacher"):
-        explain_words(["nowhere"], TEXT)
+        explain_words("nowhere", TEXT)
+    with pytest.raises(ValueError, match="Name one model or more"):
+        explain_words([], TEXT)
     with pytest.raises(ValueError, match="A picture is a .png. Received: .*words.jpg"):
         explain_words([models / "one"], TEXT, tmp_path / "words.jpg")
     assert main(["explain-words", str(models / "one"), str(models / "one")]) == 2
