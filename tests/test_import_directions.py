@@ -70,6 +70,7 @@ ARROWS = {
         "__init__",
         "blocks",
         "builder",
+        "convert",
         "core",
         "data",
         "hub",

@@ -16,6 +16,7 @@ from keras_recbert.benchmark.frontier_systems import list_systems, name_models
 from keras_recbert.benchmark.picture import check_matplotlib
 from keras_recbert.benchmark.progress import Progress
 from keras_recbert.benchmark.report import describe_device
+from keras_recbert.benchmark.saved_models import label_names_of, read_model_facts
 from keras_recbert.benchmark.worker_process import Worker, WorkerError
 from keras_recbert.core.answering import answering_variables
 from keras_recbert.core.folders import check_place
@@ -24,6 +25,7 @@ from keras_recbert.data.task_spec import get_task
 from keras_recbert.models import zoo  # noqa: F401  registers the names
 from keras_recbert.models.registry import get_card
 from keras_recbert.train.teacher import find_model
+from keras_recbert.train.teacher_tasks import class_places
 
 BATCH_SIZES = (1, 64)
 ASKED_AT = 64  # size of the batches in which the validation set is answered
@@ -53,6 +55,9 @@ def frontier(config):
     models = name_models(config.models, functools.partial(find_model, what="model"))
     find = functools.partial(find_model, what="teacher")
     ((teacher_name, teacher),) = name_models([config.teacher], find).items()
+    for option, paths in (("models", models.values()), ("teacher", [teacher])):
+        for path in paths:
+            _check_model(option, path, task)
     for name in config.speed_only:
         get_card(name)
     _check_weights(config.weights)
@@ -164,6 +169,32 @@ def _check_task(name):
             f"{', '.join(task.fields)}."
         )
     return task
+
+
+def _check_model(option, path, task):
+    """Raises `ValueError` for a model that does not answer with a task's labels."""
+    other = _other_than_labels(read_model_facts(path), task)
+    if other is not None:
+        raise ValueError(
+            f"`{option}` needs a classifier of one text, with a vocabulary and the "
+            f"labels of {task.name}, {', '.join(task.label_names)}. Received: {other}, "
+            f"at {path}. Train one: recbert finetune --task {task.name}, or recbert "
+            f"distill --task {task.name}."
+        )
+
+
+def _other_than_labels(model, task):
+    """Words on what keeps a model from answering a task; None if nothing does."""
+    if model.head is None or model.head["task"] != task.head:
+        return model.describe_heads()
+    if not model.has_vocabulary:
+        return "a classifier without a vocabulary"
+    if len(model.fields) != len(task.fields):
+        return f"a classifier of {len(model.fields)} texts, {', '.join(model.fields)}"
+    names = label_names_of(model.head)
+    if class_places(names, task) is None:
+        return f"a classifier with the labels {', '.join(names)}"
+    return None
 
 
 def _check_weights(weights):

@@ -24,6 +24,7 @@ from keras_recbert.benchmark.report import (
     save_text,
 )
 from keras_recbert.benchmark.teacher_inputs import (
+    check_teacher,
     find_teacher,
     read_examples,
     teacher_jobs,
@@ -114,6 +115,7 @@ def benchmark(
     columns = {name: READERS[name](files[name], most) for name in sorted(reads)}
     if "examples" in wanted:
         teacher = find_teacher(teacher)
+        check_teacher(teacher, task)
         columns["examples"] = read_examples(task, data_dir, most)
     output_dir = _check_output_dir(output_dir)
 

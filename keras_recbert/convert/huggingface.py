@@ -224,20 +224,16 @@ def write_huggingface(encoder, folder, preprocessor=None, overwrite=False, model
         ValueError: if the encoder is no plain BERT, or the head is none of that class.
         FileExistsError: if `folder` may not be written.
     """
-    sizes = encoder.config
-    extras = ["relative_attention_bias", "causal"]
+    sizes, also = encoder.config, ()
     if model is None and any(
         any(h.values()) for h in encoder.pretrained_heads.values()
     ):
-        extras.append("pretrained_heads")  # a BertModel reads all at its last block
-    extras = [key for key in extras if sizes.get(key)]
-    if sizes["pooled_layers"] != "last":
-        extras.append("pooled_layers")
-    if sizes["block"] != "transformer" or extras:
-        more = "".join(f", {key}={sizes[key]!r}" for key in extras)
+        also = ("pretrained_heads",)  # a BertModel reads all at its last block
+    other = other_than_bert(type(encoder).__name__, sizes, also)
+    if other is not None:
         raise ValueError(
-            "Hugging Face's BertModel computes a plain BERT only. Received: an encoder "
-            f"of {sizes['block']!r} blocks{more}. `save_preset` and "
+            "Hugging Face's BertModel computes a plain BERT only: transformer blocks, "
+            f"such as those of bert_base. Received: {other}. `save_preset` and "
             "`export_savedmodel` keep every encoder."
         )
     config = {
@@ -278,6 +274,29 @@ def write_huggingface(encoder, folder, preprocessor=None, overwrite=False, model
             "into it, or build the model with vocabulary='vocab.txt'.",
             stacklevel=3,
         )
+
+
+def other_than_bert(encoder_class, sizes, also=()):
+    """Words on what an encoder has that Hugging Face's `BertModel` does not compute.
+
+    Args:
+        encoder_class: str.
+        sizes: dict. Arguments of the encoder.
+        also: names of other arguments that must be empty.
+
+    Returns:
+        str; None for a plain BERT.
+    """
+    if "block" not in sizes:
+        return f"a {encoder_class}"
+    extras = ["relative_attention_bias", "causal", *also]
+    extras = [key for key in extras if sizes.get(key)]
+    if sizes.get("pooled_layers", "last") != "last":
+        extras.append("pooled_layers")
+    if sizes["block"] == "transformer" and not extras:
+        return None
+    more = "".join(f", {key}={sizes[key]!r}" for key in extras)
+    return f"an encoder of {sizes['block']!r} blocks{more}"
 
 
 def _write_tokenizer(preprocessor, rows, folder):

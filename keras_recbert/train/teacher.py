@@ -19,6 +19,7 @@ from keras_recbert.models.precision import in_precision
 from keras_recbert.tasks.compiling import compiling_where_it_pays
 from keras_recbert.tasks.text_batches import pack
 from keras_recbert.train.run_folder import PRESET
+from keras_recbert.train.teacher_tasks import check_task, class_places
 
 # Texts that are tokenized, and sorted by their tokens, at a time.
 TOKENIZED_TOGETHER = 1 << 13
@@ -86,7 +87,7 @@ class Teacher:
                     f"{', '.join(model.heads)}."
                 )
             model = model.head_view(task.name)
-        _check_task(model, self.path, task)
+        check_task(self.path, model.head.task, model.fields, task)
         places = _places(model.head, self.path, task)
         return TaskTeacher(self, model, places, name)
 
@@ -164,40 +165,19 @@ class TaskTeacher:
         return self.teacher.logits(columns, self.model)[:, self.places]
 
 
-def _check_task(model, path, task):
-    """Raises `ValueError` if head or fields of a teacher are not those of a task."""
-    head, fields = model.head, tuple(model.fields)
-    if head.task != task.head:
-        raise ValueError(
-            f"The teacher at {path} is a {head.task}, and {task.name} needs a "
-            f"{task.head}."
-        )
-    if len(fields) != len(task.fields):
-        raise ValueError(
-            f"The teacher at {path} reads {len(fields)} text(s) an example, "
-            f"{', '.join(fields)}, and {task.name} has {len(task.fields)}."
-        )
-
-
 def _places(head, path, task):
-    """The teacher's logit of each class of a task; raises if classes differ.
-
-    A teacher may know the classes of a data set by their ids alone. The classes of a
-    table are its own words, sorted: what a number stands for there, nobody knows.
-    """
+    """The teacher's logit of each class of a task; raises if classes differ."""
     if head.task == "regressor":
         return [0]
-    own, wanted = list(head.label_names), list(task.label_names)
-    numbered = [str(index) for index in range(len(own))]
-    if task.folder and own == numbered and len(own) == len(wanted):
-        return list(range(len(own)))
-    if sorted(own) != sorted(wanted):
+    places = class_places(head.label_names, task)
+    if places is None:
         raise ValueError(
             f"Teacher and student must have the same labels. The teacher at {path} has "
-            f"{', '.join(own)}; {task.name} has {', '.join(wanted)}. Rename the labels "
-            "of the examples, or choose another teacher."
+            f"{', '.join(head.label_names)}; {task.name} has "
+            f"{', '.join(task.label_names)}. Rename the labels of the examples, or "
+            "choose another teacher."
         )
-    return [own.index(name) for name in wanted]
+    return places
 
 
 def _columns_of(columns, places):

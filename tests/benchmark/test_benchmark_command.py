@@ -1,5 +1,7 @@
 import csv
 import dataclasses
+import re
+import shutil
 import subprocess
 import sys
 
@@ -32,13 +34,12 @@ NOWHERE = Peer(
 
 
 @pytest.fixture
-def refused(tmp_path, monkeypatch, capsys):
+def refused(tmp_path, monkeypatch, capsys, preset_of):
     """Runs a command that must end before any work; returns what it said."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "weights").mkdir()
     (tmp_path / "weights" / "config.json").write_text("{}")
-    (tmp_path / "teacher" / "preset").mkdir(parents=True)
-    (tmp_path / "teacher" / "preset" / "card.json").write_text("{}")
+    shutil.copytree(preset_of("fitting"), tmp_path / "teacher" / "preset")
     (tmp_path / "texts.txt").write_text("a text\n")
     (tmp_path / "empty.txt").write_text("\n \n")
     before = sorted(tmp_path.rglob("*"))
@@ -100,6 +101,28 @@ SAVEDMODEL = ("savedmodel", "--weights", "weights", "--texts", "texts.txt")
 )
 def test_wrong_arguments_are_refused_before_any_work(refused, argv, message):
     assert message in refused(*argv)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("heads", "--teacher must have one head, .* heads by name, sst2, stars, at"),
+        ("encoder", "--teacher must have one head, .*Received: a model without a head"),
+        ("pairs", "reads 2 text.s. an example, text, text_pair, and sst2 has 1"),
+        ("regressor", "is a regressor, and sst2 needs a classifier"),
+        ("words", "a plain BERT, .*Received: a WordBiLSTMEncoder, at"),
+        ("swish", "a plain BERT, .*Received: an encoder of 'swish_rnn' blocks, at"),
+        ("mean", "first token .*pooling='mean', at .* --task sst2 --pooling first"),
+        ("without_vocabulary", "Received: a model without a vocabulary"),
+    ],
+)
+def test_a_teacher_that_torch_cannot_be_is_refused(refused, preset_of, kind, message):
+    assert re.search(message, refused(*TEACHER, str(preset_of(kind))))
+
+
+def test_a_damaged_teacher_is_refused(refused, tmp_path):
+    (tmp_path / "teacher" / "preset" / "config.json").write_text("{}")
+    assert "config.json was changed or damaged" in refused(*TEACHER, "teacher")
 
 
 def test_interpreter_without_the_peer_is_refused(refused, monkeypatch):

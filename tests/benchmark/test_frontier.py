@@ -9,7 +9,8 @@ import time
 import numpy as np
 import pytest
 from harness import randomize
-from toy_texts import VOCABULARY, reviews, tiny_model, write_glue_task
+from saved_kinds import NAMES, WORDS
+from toy_texts import reviews, tiny_model, write_glue_task
 
 import keras_recbert
 from keras_recbert.benchmark import frontier, worker_process
@@ -18,8 +19,6 @@ from keras_recbert.benchmark.frontier_report import frontier_of
 from keras_recbert.benchmark.worker_process import Worker, WorkerError
 from keras_recbert.cli import main
 
-NAMES = ["negative", "positive"]
-WORDS = [word for word in VOCABULARY if not word.startswith("##")]
 NOWHERE = Peer("Nowhere", "fasttext_worker.py", ("no-such-thing",), ("no-such-thing",))
 
 
@@ -245,4 +244,29 @@ def test_wrong_options_are_refused_before_any_work(
     monkeypatch.setattr(frontier, "find_environments", lambda *_: pytest.fail("work"))
     assert run(place, tmp_path / "out", *options) == 2
     assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("option", ["models", "teacher"])
+@pytest.mark.parametrize(
+    ("kind", "received"),
+    [
+        ("heads", "a model with heads by name, sst2, stars"),
+        ("encoder", "a model without a head"),
+        ("pairs", "a classifier of 2 texts, text, text_pair"),
+        ("regressor", "a regressor"),
+        ("other_labels", "a classifier with the labels bad, good"),
+        ("without_vocabulary", "a classifier without a vocabulary"),
+    ],
+)
+def test_models_of_something_else_are_refused_before_any_work(
+    place, tmp_path, monkeypatch, capsys, preset_of, option, kind, received
+):
+    monkeypatch.setattr(frontier, "find_environments", lambda *_: pytest.fail("work"))
+    path = preset_of(kind)
+    assert run(place, tmp_path / "out", f"--{option}", path) == 2
+    error = capsys.readouterr().err
+    assert f"`{option}` needs a classifier of one text, with a vocabulary" in error
+    assert f"the labels of sst2, negative, positive. Received: {received}, at" in error
+    assert str(path) in error and "recbert distill --task sst2" in error
     assert not (tmp_path / "out").exists()

@@ -204,6 +204,14 @@ def test_recurrent_encoders_have_no_huggingface_folder(tmp_path):
         encoder = keras_recbert.build(name, **sizes)
         with pytest.raises(ValueError, match=f"plain BERT only.*{what}"):
             encoder.save_huggingface(tmp_path / "out")
+    sizes = {"recurrent_dim": 3, "vocabulary_size": 13, "vector_dim": 4}
+    for name, cls in (
+        ("bilstm_student", "WordBiLSTMEncoder"),
+        ("bi_attentive_student", "BiAttentiveEncoder"),
+    ):
+        model = keras_recbert.build(name, task="classifier", **sizes)
+        with pytest.raises(ValueError, match=f"plain BERT only.*Received: a {cls}"):
+            model.save_huggingface(tmp_path / "out")
     assert not list(tmp_path.iterdir())
 
 
