@@ -122,7 +122,12 @@ class TextAugmenter:
 
         Returns:
             Tuple of str, one text a field.
+
+        Raises:
+            ValueError: if there is no such iteration or row.
         """
+        check_integer(iteration=iteration)
+        check_integer(0, self.num_rows - 1, row=row)
         options = self.augmentation
         draws = np.random.default_rng([options.seed, iteration, row])
         is_ngram = draws.random() < options.ngram_probability

@@ -157,7 +157,13 @@ def _idx(where, row):
 
 def _objects(where, parent, name, parent_id):
     """Yields the objects of a list: where each is, itself, and its id."""
-    for number, one in enumerate(value_of(where, parent, name, list, "a list")):
+    found = value_of(where, parent, name, list, "a list")
+    if not found:
+        raise ValueError(
+            f"{where}: expected one or more in the list under {name!r}. Received: []. "
+            "Remove what has none."
+        )
+    for number, one in enumerate(found):
         at = f"{where}, {name}[{number}]"
         if not isinstance(one, dict):
             raise ValueError(f"{at}: expected an object. Received: {one!r:.60}.")

@@ -170,6 +170,8 @@ def _opened(folder, description):
 def _read_description(path):
     try:
         description = read_json(path)
+        if not isinstance(description, dict):
+            raise ValueError(f"expected an object of JSON, not {description!r:.60}")
         version = description["format_version"]
         keys = ("finished", "fields", "num_logits", "made_from", "shards", "measured")
         for key in (*keys, "num_records", "num_labels"):
@@ -179,8 +181,11 @@ def _read_description(path):
             raise ValueError(
                 f"{description['num_records']} records, and {total} in the shards"
             )
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is damaged: {error!r}. {AGAIN}") from None
+    except KeyError as error:
+        (name,) = error.args
+        raise ValueError(f"{path} is damaged: there is no {name!r}. {AGAIN}") from None
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path} is damaged: {error}. {AGAIN}") from None
     if version != FORMAT_VERSION:
         raise ValueError(
             f"{path} has format version {version}; this version of keras_recbert reads "

@@ -18,6 +18,7 @@ _HEADER = re.compile(rb"(\d+)[ \t](\d+)\s*")
 # Bytes that stand in no text, and in nearly every vector of floats.
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1b]")
 _MAX_WORD_BYTES = 1 << 16
+_SPACING = "values must be numbers with one space between them."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,6 +179,8 @@ def _text_records(path, file, first, count=None, width=None):
                 f"Received {len(values) + bool(word)} fields: {line[:60]!r} ..."
             )
         *_, last = word.rpartition(b" ")
+        if not last:
+            raise ValueError(f"{place}: {_SPACING} Received: {line[:60]!r}.")
         if last != word and _is_number(last):
             raise ValueError(
                 f"{place}: expected a word and {width} values, as in the lines before. "
@@ -235,6 +238,15 @@ def _binary_records(path, file, held, count, width):
                 "word2vec's binary format, and in UTF-8?"
             ) from None
         yield place, text, held[space + 1 : begin]
+    rest = held[begin:].strip()
+    while not rest and (more := file.read(_CHUNK)):
+        rest = more.strip()
+    if rest:
+        raise ValueError(
+            f"{path}: the header announces {count:,} words of {width} values, and the "
+            f"file has more behind the last: {rest[:40]!r}. Correct the header, or "
+            "copy the file again."
+        )
 
 
 def _numbers(values, place):
@@ -243,13 +255,11 @@ def _numbers(values, place):
         numbers = np.frombuffer(values, "<f4").astype(np.float32)
     else:
         try:
-            numbers = np.array(list(map(float, values)), np.float32)
+            with np.errstate(over="ignore"):  # what overflows is told below
+                numbers = np.array(list(map(float, values)), np.float32)
         except ValueError:
             wrong = next(value for value in values if not _is_number(value))
-            raise ValueError(
-                f"{place}: values must be numbers with one space between them. "
-                f"Received: {wrong[:40]!r}."
-            ) from None
+            raise ValueError(f"{place}: {_SPACING} Received: {wrong[:40]!r}.") from None
     if not np.isfinite(numbers).all():
         raise ValueError(f"{place}: values must be finite. Received: {numbers}.")
     return numbers

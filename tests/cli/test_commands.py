@@ -183,7 +183,12 @@ def test_export_of_an_encoder_embeds_texts(recbert, tmp_path):
     status, out, _ = recbert("predict", vectors, "a film")
     assert status == 0 and "embeddings [" in out
     (tmp_path / "texts.txt").write_text("a film\n")
-    files = ("--input", str(tmp_path / "texts.txt"), "--output", str(tmp_path / "a.csv"))
+    files = (
+        "--input",
+        str(tmp_path / "texts.txt"),
+        "--output",
+        str(tmp_path / "a.csv"),
+    )
     status, _, err = recbert("predict", vectors, *files)
     assert status == 2 and "This one gives embeddings" in err
 

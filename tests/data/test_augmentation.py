@@ -291,6 +291,22 @@ def test_fields_that_are_no_texts(fields, message):
         augment(fields, tagger=tagger)
 
 
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ((0, 0), "`iteration` must be a whole number of at least 1. Received: iterat"),
+        ((-1, 0), "Received: iteration=-1"),
+        ((1.5, 0), "Received: iteration=1.5"),
+        ((1, 2), "`row` must be a whole number from 0 to 1. Received: row=2"),
+        ((1, -1), "Received: row=-1"),
+    ],
+)
+def test_places_of_no_candidate(place, message):
+    examples = TextAugmenter(["a", "b"], tagger=tagger)
+    with pytest.raises(ValueError, match=message):
+        examples.candidate(*place)
+
+
 def test_other_arguments():
     with pytest.raises(
         ValueError, match="must be an Augmentation.* Received: augmentat"

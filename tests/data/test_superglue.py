@@ -97,6 +97,18 @@ BROKEN = {
         MISSING,
         "there is no 'questions'. Found 'text'",
     ),
+    "no answers": (
+        "multirc",
+        ["passage", "questions", 0, "answers"],
+        [],
+        r"questions\[0\]: expected one or more in the list under 'answers'",
+    ),
+    "empty questions": (
+        "multirc",
+        ["passage", "questions"],
+        [],
+        "expected one or more in the list under 'questions'",
+    ),
     "no answer": (
         "multirc",
         ANSWER,

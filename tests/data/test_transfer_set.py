@@ -109,8 +109,21 @@ def test_damage_is_noticed(tmp_path):
     with pytest.raises(ValueError, match="record 0, counted from 0: the key is not"):
         next(open_transfer_set(tmp_path).records())
     path.write_text("{}")
-    with pytest.raises(ValueError, match=f"{DESCRIPTION} is damaged"):
+    with pytest.raises(
+        ValueError, match="is damaged: there is no 'format_version'. Ma"
+    ):
         open_transfer_set(tmp_path)
+    del description["num_labels"]
+    path.write_text(json.dumps(description))
+    with pytest.raises(ValueError, match="is damaged: there is no 'num_labels'. Make"):
+        open_transfer_set(tmp_path)
+    for content, message in (
+        ("[]", "expected an object of JSON"),
+        ('{"format_version": ', r"Expecting value: line 1 .*char \d+\)\. Make"),
+    ):
+        path.write_text(content)
+        with pytest.raises(ValueError, match=f"{DESCRIPTION} is damaged: {message}"):
+            open_transfer_set(tmp_path)
     with pytest.raises(FileNotFoundError, match="holds no transfer set"):
         open_transfer_set(tmp_path / "nowhere")
 

@@ -83,6 +83,10 @@ WRONG = [
     (b"the 0.1 0.2\n\nof 0.1 0.2\n", "v:2: the line is empty"),
     (b"the 0.1 0.2\nof 0,1 0.2\n", "v:2: values must be numbers.*Received: b'0,1'"),
     (b"the 0.1 0.2\nof nan 0.2\n", "v:2: values must be finite"),
+    (b"the 0.1 0.2\nof 1e39 0.2\n", "v:2: values must be finite"),
+    (b"film  0.1  0.2 \n", "v:1: values must be numbers with one space .*b'film  0.1"),
+    (b"the 0.1 0.2\nof  0.1 0.2\n", "v:2: values must be numbers with one space"),
+    (b"1 2\nfilm  0.1 0.2\n", "v:2: values must be numbers with one space between"),
     (b"the 0.1\ncaf\xe9 0.2\n", "v:2: not valid UTF-8 .byte 0xe9.*iconv"),
     (b"A line of prose.\n", "v:1: expected a word and its values"),
     (b"3 2\nthe 0.1 0.2\nof 0.1 0.2\n", "announces 3 words, and the file has 2 lines"),
@@ -90,17 +94,27 @@ WRONG = [
     (binary()[:-3], "v, word 6 of 6: the file ends inside it"),
     (binary()[:-25], "v, word 5 of 6: the file ends inside it"),
     (binary().replace("né".encode(), b"n\xe9x"), "v, word 4 of 6: .* is not valid UTF"),
+    (
+        binary() + b"more \0\0\0\0",
+        "v: the header announces 6 words of 4 values, and the",
+    ),
     (gzip.compress(text())[:-9], "v.gz is no whole gzip file"),
     (text(), "v.gz is no whole gzip file"),
 ]
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(("content", "message"), WRONG)
 def test_what_is_wrong_is_told_with_its_place(content, message, tmp_path):
     path = tmp_path / ("v.gz" if "gzip" in message else "v")
     path.write_bytes(content)
     with pytest.raises(ValueError, match=message):
         read_word_vectors(path)
+
+
+def test_white_space_may_end_a_binary_file(tmp_path):
+    path = write(tmp_path / "news.bin", binary() + b"\n \n")
+    assert read_word_vectors(path).words == tuple(WORDS)
 
 
 def test_words_that_are_not_there_and_no_file(tmp_path):
