@@ -45,12 +45,15 @@ class ResultsFile:
             percent that their recipes name.
         problems: list of str. What is stale or partial.
         probes: dict, as `recbert probe` writes it; None for runs.
+        unchecked: list of str. Recipes that were not found, so that nobody knows
+            whether they have other options now.
     """
 
     path: pathlib.Path
     runs: list
     problems: list
     probes: dict | None = None
+    unchecked: list = dataclasses.field(default_factory=list)
 
 
 def find_results(sources):
@@ -131,12 +134,15 @@ def read_results(path):
     if _is_probes(found):
         return ResultsFile(path, [], list(_stale_probes(found)), found)
     runs = _runs_of(path)
-    problems = [*_stale(path, runs), *_partial(runs)]
+    problems, unchecked = [*_stale(path, runs), *_partial(runs)], {}
     for run in runs:
         recipe = _recipe_of(path, label_of(run), run)
+        if recipe is None:
+            unchecked[_recipe_name(label_of(run), run)] = None
+            recipe = _recipe_of_table(path, run)
         run["published"] = {} if recipe is None else published_scores(recipe)
     runs = [one for run in runs for one in _of_each_task(run)]
-    return ResultsFile(path, runs, problems)
+    return ResultsFile(path, runs, problems, unchecked=list(unchecked))
 
 
 def _read(path):
@@ -273,8 +279,21 @@ def _other_recipe(path, label, run):
 
 def _recipe_of(path, label, run):
     """Path of the recipe of a run, beside its results or among the recipes, or None."""
-    name = f"{run.get('recipe', label)}.yaml"
+    name = f"{_recipe_name(label, run)}.yaml"
     for recipe in (path.parent / name, path.parent.parent / "recipes" / name):
+        if recipe.is_file():
+            return recipe
+    return None
+
+
+def _recipe_name(label, run):
+    return run.get("recipe", label)
+
+
+def _recipe_of_table(path, run):
+    """Path of the recipe that `recbert table` wrote for a run alone, or None."""
+    name = f"{run['run']}.yaml"
+    for recipe in (path.parent / name, path.parent.parent / name):
         if recipe.is_file():
             return recipe
     return None

@@ -79,8 +79,20 @@ def make_results_page(sources, folder="."):
     problems += [
         f"- {_link(path, folder)} is left out: {reason}" for path, reason in left_out
     ]
-    parts.append(_list("Stale and partial files", problems or ["None."]))
+    parts.append(_list("Stale and partial files", problems or [_no_problem(files)]))
     return "\n".join(part for part in parts if part)
+
+
+def _no_problem(files):
+    """That nothing is stale or partial, as far as there were recipes to compare."""
+    unchecked = dict.fromkeys(name for file in files for name in file.unchecked)
+    if not unchecked:
+        return "None."
+    return (
+        "None is known. Whether runs have the options of their recipes was not "
+        f"checked for {', '.join(unchecked)}: no recipe of that name was found beside "
+        "the results file or in ../recipes."
+    )
 
 
 def _head(files, folder):

@@ -62,6 +62,7 @@ def test_the_docs_have_the_page_of_the_files(monkeypatch):
 
 
 def test_ours_stands_beside_the_published_score(write, tmp_path):
+    write("task: rte\nepochs: 4\n", "rates.yaml")
     tuned = [run(0, 0.66, stage="tuned"), run(1, 0.70, stage="tuned")]
     tried = [
         run(
@@ -109,6 +110,33 @@ def test_a_recipe_names_published_scores(write, tmp_path):
     page = make_results_page([tmp_path], tmp_path / "docs")
     assert "| accuracy | 65.0 (60.0–70.0) | 64.5 | 2,490 |" in page
     assert page.count("- rates: A thesis\n") == 1
+
+
+def test_the_recipe_that_a_table_wrote_names_published_scores(write, tmp_path):
+    """A table of recipes in a folder of one's own, which its results do not name."""
+    table, copies = [run(0, 0.6), run(1, 0.7)], tmp_path / "table"
+    write(table, "table/results.json")
+    page = make_results_page([copies])
+    assert "| accuracy | 65.0 (60.0–70.0) | 68.8 |" in page
+    published = "published: {accuracy: 64.5, source: A thesis}\n"
+    for one in table:
+        write(f"task: rte\nepochs: 3\n{published}", f"table/{one['run']}.yaml")
+        write({**one, "point": {}}, f"table/{one['run']}/results.json")
+    assert "(60.0–70.0) | 64.5 | 2,490 |" in make_results_page([copies])
+    alone = make_results_page([copies / table[0]["run"]])
+    assert "| accuracy | 60.0 | 64.5 |" in alone
+    assert page.count("- rates: A thesis\n") == 0 < alone.count("- rates: A thesis\n")
+
+
+def test_a_run_without_a_recipe_is_not_called_up_to_date(write, tmp_path):
+    path = write([run(0, 0.6)])
+    assert make_results_page([path]).endswith(
+        "## Stale and partial files\n\nNone is known. Whether runs have the options of "
+        "their recipes was not checked for rates: no recipe of that name was found "
+        "beside the results file or in ../recipes.\n"
+    )
+    write("task: rte\nepochs: 4\n", "rates.yaml")
+    assert make_results_page([path]).endswith("## Stale and partial files\n\nNone.\n")
 
 
 def test_a_run_of_several_tasks_stands_in_the_section_of_each(write, tmp_path):
@@ -159,10 +187,17 @@ def test_what_is_stale_or_partial_is_named(write, tmp_path):
     assert re.search(r"short_results.json\) is left out: record 1: no model, sc", page)
 
 
-def probes(seed, tasks, **more):
+def probes(seed, tasks, model="runs/swish/preset", config=(), **more):
     return {
         "kind": "probing",
-        "config": {"seed": seed, "pooling": "mean", "hidden_units": [128]},
+        "config": {
+            "model": model,
+            "seed": seed,
+            "pooling": "mean",
+            "hidden_units": [128],
+            "learning_rate": 1e-3,
+            **dict(config),
+        },
         "policy": "float32",
         "device": "CPU, 3 cores",
         **run(0, 0)["versions"],
@@ -186,7 +221,8 @@ def test_probes_of_several_encoders_stand_beside_each_other(write, tmp_path):
     write(json.dumps(probes(0, tasks)), "swish-seed0_results.json")
     tasks = {"tree_depth": [(0, 0.4), (2, 0.6)]}
     write(json.dumps(probes(1, tasks)), "swish-seed1_results.json")
-    write(json.dumps(probes(0, tasks, keras_recbert="0.0.1")), "bert/results.json")
+    older = probes(0, tasks, "runs/bert/preset", keras_recbert="0.0.1")
+    write(json.dumps(older), "bert/results.json")
     page = make_results_page([tmp_path], tmp_path)
     rows = [line for line in page.splitlines() if line.startswith("| ")]
     assert rows[0].endswith("| embeddings | block 1 | block 2 | seeds | setup |")
@@ -201,6 +237,50 @@ def test_probes_of_several_encoders_stand_beside_each_other(write, tmp_path):
     write([run(0, 0.6)])
     page = make_results_page([tmp_path], tmp_path)
     assert page.index("## RTE") < page.index("## Probing") < page.index("## Setups")
+
+
+def encoders_of(page):
+    """Encoder and seeds of each row of the section on probing."""
+    rows = page.partition("## Probing")[2].partition("## ")[0].splitlines()
+    cells = [row.split(" | ") for row in rows if row.startswith("| tree depth")]
+    return [(row[3], row[-2]) for row in cells]
+
+
+def test_seeds_of_one_encoder_share_a_row_whatever_their_folders(write, tmp_path):
+    tasks = {"tree_depth": [(0, 0.3)]}
+    random = {"vocabulary": "vocab.txt", "weights": None}
+    several = [
+        probes(0, tasks, features_sha256="1" * 64),
+        probes(1, tasks, features_sha256="1" * 64),
+        probes(0, tasks, features_sha256="2" * 64),  # trained anew in one place
+        probes(0, tasks, config={"learning_rate": 0.1}, features_sha256="1" * 64),
+        probes(0, tasks, "bert_tiny", random, features_sha256="3" * 64),
+        probes(1, tasks, "bert_tiny", random, features_sha256="4" * 64),
+        probes(1, tasks, "swish_tiny", {"weights": "a/bert/"}),
+        probes(0, tasks, "text_classifier", encoder="swish_tiny"),
+    ]
+    for number, one in enumerate(several):
+        (tmp_path / f"{number}").mkdir()
+        write(json.dumps(one), f"{number}/probe/results.json")
+    assert encoders_of(make_results_page([tmp_path], tmp_path)) == [
+        ("swish (checksum 11111111, learning rate 0.001)", "0, 1"),
+        ("swish (checksum 22222222, learning rate 0.001)", "0"),
+        ("swish (checksum 11111111, learning rate 0.1)", "0"),
+        ("bert_tiny, random", "0, 1"),
+        ("swish_tiny from bert", "1"),
+        ("text_classifier of swish_tiny", "0"),
+    ]
+
+
+def test_a_layer_that_a_seed_scored_twice_is_refused(write, tmp_path):
+    first = write(json.dumps(probes(0, {"tree_depth": [(0, 0.3)]})), "a/results.json")
+    write(json.dumps(probes(0, {"tree_depth": [(1, 0.4)]})), "b/results.json")
+    page = make_results_page([tmp_path], tmp_path)
+    assert encoders_of(page) == [("swish", "0")] and "| 30.0 | **40.0** |" in page
+    write(first.read_text(), "c/results.json")
+    message = r"a.results.json and .*c.results.json hold the same probe: tree_depth, l"
+    with pytest.raises(ValueError, match=message):
+        make_results_page([tmp_path], tmp_path)
 
 
 def test_wrong_files_are_told(write, tmp_path, capsys):
