@@ -84,14 +84,16 @@ def load_run_data(config):
         return _load_several(config)
     if config.train is not None:
         own_task = file_task(config)
-        _check_model(config, own_task or config.task or "classifier")
+        _check_tokenizer(config)
+        check_model(config, own_task or config.task or "classifier")
         data = (load_own_data if own_task is None else load_own_files)(config)
         _tell(data.notes)
         validation = {"validation": data.validation}
         test = None if data.test is None else {"test": data.test}
         return RunData(data.task, data.train, validation, data.notes, test, data.finish)
     task = check_task(config.task)
-    _check_model(config, task.head)
+    _check_tokenizer(config)
+    check_model(config, task.head)
     submission = None
     if config.submission:
         submission = SubmissionFiles.read(task, config.data_dir)
@@ -161,17 +163,27 @@ def check_task(task):
     return task
 
 
-def _check_model(config, head):
-    """Raises what is wrong with model, weights and vocabulary, before texts are read.
+def _check_tokenizer(config):
+    """Raises what is wrong with the vocabulary of a run."""
+    if config.vocabulary is not None:
+        encoder = encoder_class(get_card(config.model).encoder)
+        get_tokenizer(encoder.tokenizer)(load_vocabulary(config.vocabulary))
+
+
+def check_model(config, head):
+    """Raises what is wrong with sizes, weights and vectors, before texts are read.
+
+    Makes no tokenizer, for whose tables TensorFlow would take the memory of a GPU.
+
+    Args:
+        config: `FineTuningConfig`, resolved.
+        head: str. The task of the head.
 
     Raises:
         ValueError, FileNotFoundError: as `fine_tune`.
     """
     windows = {"long_texts": "windows"} if config.reads_windows() else {}
     _, sizes = split_arguments(head, {**config.overrides, **windows})
-    if config.vocabulary is not None:  # before the examples, which take longer
-        encoder = encoder_class(get_card(config.model).encoder)
-        get_tokenizer(encoder.tokenizer)(load_vocabulary(config.vocabulary))
     _check_words(config)
     if config.weights is None:
         arguments = encoder_arguments(config.model, **sizes)  # raises for unknown ones

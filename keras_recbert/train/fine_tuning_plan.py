@@ -10,6 +10,7 @@ from keras_recbert.config import (
     recipe_class,
 )
 from keras_recbert.config.grid import at_point, grid_points, point_name
+from keras_recbert.config.own_data import file_task
 from keras_recbert.models.registry import get_card
 from keras_recbert.train.table_runs import check_different
 
@@ -40,10 +41,15 @@ class Row:
     def model(self):
         return self.config.model
 
-    def name(self, seed):
-        """`RECIPE[-STAGE][-OPTION=VALUE...]-MODEL-seedSEED`, a folder of a run."""
+    @property
+    def label(self):
+        """`RECIPE[-STAGE][-OPTION=VALUE...]-MODEL`."""
         parts = (self.recipe, self.stage, point_name(self.point), self.model)
-        return "-".join([*filter(None, parts), f"seed{seed}"])
+        return "-".join(filter(None, parts))
+
+    def name(self, seed):
+        """The label and `-seedSEED`, a folder of a run."""
+        return f"{self.label}-seed{seed}"
 
     def facts(self):
         """What the results of a table say of its runs, beside what the runs say."""
@@ -119,6 +125,48 @@ def _config_at(config, point, recipe):
         return at_point(config, point)
     except ValueError as error:
         raise ValueError(f"{recipe} with {point_name(point)}: {error}") from error
+
+
+# What decides whether a run can start, without its examples.
+CHECKED = ("task", "train", "model", "weights", "vocabulary", "vocabulary_size")
+CHECKED += ("vectors", "max_words", "min_frequency", "num_oov_buckets", "overrides")
+CHECKED += ("layer", "long_texts", "max_sequence_length")
+
+
+def check_rows(rows):
+    """Raises what is wrong with tasks, sizes, weights and vectors, before any run.
+
+    Args:
+        rows: list of `Row` that are still to run.
+
+    Raises:
+        ValueError, FileNotFoundError: as `keras_recbert.train.fine_tuning.fine_tune`;
+            names the row.
+    """
+    different = {}
+    for row in rows:
+        values = [getattr(row.config, name) for name in CHECKED]
+        different.setdefault(repr(values), row)
+    for row in different.values():
+        try:
+            _check_config(row.config.resolved())
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"{row.label}: {error}") from error
+        except ValueError as error:
+            raise ValueError(f"{row.label}: {error}") from error
+
+
+def _check_config(config):
+    from keras_recbert.text.vocabulary import load_vocabulary
+    from keras_recbert.train.fine_tuning import check_model, check_task  # TensorFlow
+
+    if config.vocabulary is not None:
+        load_vocabulary(config.vocabulary)
+    if config.train is not None:
+        check_model(config, file_task(config) or config.task or "classifier")
+        return
+    for task in config.task if isinstance(config.task, list) else [config.task]:
+        check_model(config, check_task(task).head)
 
 
 def runs_of(rows, seeds, folder):

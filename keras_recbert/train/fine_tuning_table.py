@@ -6,7 +6,13 @@ import pathlib
 from keras_recbert.core.extras import check_installed
 from keras_recbert.core.folders import check_place, locked_folder, new_file
 from keras_recbert.core.json_files import write_json
-from keras_recbert.train.fine_tuning_plan import FINAL, TUNING, plan_rows, runs_of
+from keras_recbert.train.fine_tuning_plan import (
+    FINAL,
+    TUNING,
+    check_rows,
+    plan_rows,
+    runs_of,
+)
 from keras_recbert.train.results_files import RESULTS, label_of, without_places
 from keras_recbert.train.sweep_figure import save_sweep_figure, swept_option
 from keras_recbert.train.table_runs import (
@@ -64,6 +70,7 @@ def finetune_table(recipes, seeds, output_dir, jobs=1, **options):
             failed = table.run(tuning_rows(rows, fraction), jobs)
             found = table.results()
             chosen, table.sentences, none = chosen_rows(rows, fraction, seeds, found)
+            table.chosen = {(row.recipe, row.model): row.point for row in chosen}
             failed |= none | table.run(chosen, jobs)
         table.report()
     raise_failed(failed)
@@ -103,7 +110,8 @@ def plan_fine_tuning_table(
 
     Raises:
         ValueError: if a recipe is wrong, two have one name, a seed or an encoder comes
-            twice, or a run that is there was made with other options.
+            twice, a run that is there was made with other options, or one that is to
+            come has no such task, sizes or weights.
         OSError: if the folder cannot be written, or something cannot be read.
     """
     check_installed("`recbert table`", "train", "sklearn", "matplotlib")
@@ -117,7 +125,8 @@ def plan_fine_tuning_table(
         table.add(tuning_rows(rows, tuning_fraction))
         for row in rows:
             row.at_stage(FINAL)  # raises for options that do not go together
-    table.results()
+    found = table.results()
+    check_rows([row for run, row in table.rows.items() if run not in found])
     return rows
 
 
@@ -132,6 +141,7 @@ class _Table:
     def __init__(self, folder, seeds):
         self.folder, self.seeds = folder, seeds
         self.configs, self.rows, self.sentences = {}, {}, []
+        self.chosen = {}  # recipe and encoder to a point
 
     def add(self, rows):
         """Adds the runs of rows; returns their configs by name."""
@@ -171,13 +181,20 @@ class _Table:
         """Writes `results.json`, `table.md` and, of several, `sweep.png`."""
         results = list(self.results().values())
         write_json(self.folder / RESULTS, results)
-        text = make_fine_tuning_table(results)
+        text = make_fine_tuning_table(list(filter(self._is_shown, results)))
         if self.sentences:
             text += "\n" + "".join(f"- {one}\n" for one in self.sentences)
         if swept_option(results) is not None:
             save_sweep_figure(self.folder / FIGURE, results)
         with new_file(self.folder / "table.md") as written:
             written.write_text(text, encoding="utf-8")
+
+    def _is_shown(self, run):
+        """Whether options were not chosen, or still are."""
+        key = run.get("recipe"), run["model"]
+        if run.get("stage") != FINAL or key not in self.chosen:
+            return True
+        return run["point"] == self.chosen[key]
 
 
 def make_fine_tuning_table(results):

@@ -11,6 +11,7 @@ from toy_texts import reviews, tiny_model
 
 from keras_recbert.cli import main
 from keras_recbert.config import DistillationConfig, FineTuningConfig, recipe_class
+from keras_recbert.train.fine_tuning_plan import plan_rows
 from keras_recbert.train.fine_tuning_table import plan_fine_tuning_table
 
 STUDENT = {
@@ -84,7 +85,7 @@ def test_vectors_and_unlabelled_texts_go_to_the_recipes_that_take_them(tmp_path)
     more = write_rows(tmp_path / "more.csv", ("text",), [("a film",)])
     shared = {"vectors": "random", "unlabelled": more}
     folder = tmp_path / "table"
-    labels, distilled = plan_fine_tuning_table(both, [0], folder, **shared)
+    labels, distilled = plan_rows(both, None, None, None, **shared)
     assert labels.config.vectors == distilled.config.vectors == "random"
     assert distilled.config.unlabelled == shared["unlabelled"]
     own = plan_fine_tuning_table(both, [0], folder)

@@ -12,10 +12,11 @@ import time
 import processes
 import pytest
 import yaml
-from toy_texts import write_glue_task
+from toy_texts import VOCABULARY, write_glue_task
 
 from keras_recbert.cli import main
 from keras_recbert.train import table_runs
+from keras_recbert.train.fine_tuning_plan import plan_rows
 from keras_recbert.train.fine_tuning_table import plan_fine_tuning_table
 
 SCRIPT = """
@@ -115,6 +116,39 @@ def test_options_are_chosen_on_train_and_scored_once(sweep, tmp_path, capsys):
     assert (tmp_path / "out" / "results.json").read_text() == before
 
 
+def test_a_choice_that_was_made_before_leaves_the_table(sweep, tmp_path):
+    def tuned():
+        rows = (tmp_path / "out" / "table.md").read_text().splitlines()
+        return [row.split(" | ")[0][2:] for row in rows if "-tuned-" in row]
+
+    tuning = ["--tuning-fraction", "0.2", "--seeds", "0", "--grid"]
+    rates = [sweep(*tuning, "learning_rate=0.001,0.0015", recipes=["rte"])]
+    rates.append([*rates[0][:-1], "learning_rate=0.001,0.0015,0.002"])
+    assert main(sweep(*tuning, "learning_rate=0.002,0.003", recipes=["sst2"])) == 0
+    for run, rate in ((rates[0], 0.0015), (rates[1], 0.002), (rates[0], 0.0015)):
+        assert main(run) == 0
+        assert tuned() == [
+            "sst2-tuned-learning_rate=0.002",  # of another command
+            f"rte-tuned-learning_rate={rate}",
+        ]
+    kept = results_in(tmp_path / "out")
+    assert "rte-tuned-learning_rate=0.002-bert_tiny-seed0" in kept
+
+
+def test_what_is_finished_needs_no_vocabulary_again(sweep, tmp_path, capsys):
+    words = tmp_path / "vocab.txt"
+    words.write_text("\n".join(VOCABULARY))
+    recipe = {"model": "bert_tiny", "task": "rte", "vocabulary": str(words)}
+    recipe["learning_rate"] = 2e-3
+    (tmp_path / "rte.yaml").write_text(yaml.safe_dump(recipe))
+    assert main(sweep("--seeds", "0", recipes=["rte"])) == 0
+    words.unlink()
+    assert main(sweep("--seeds", "0", recipes=["rte"])) == 0
+    capsys.readouterr()
+    assert main(sweep("--seeds", "0", "1", recipes=["rte"])) == 2
+    assert "rte-bert_tiny: No vocabulary file at" in capsys.readouterr().err
+
+
 def test_what_fails_is_named_and_stops_nothing(sweep, tmp_path, capsys):
     run = sweep("--grid", RATES, "--tuning-fraction", "0.2", "--seeds", "3")
     assert main(run) == 2
@@ -152,11 +186,11 @@ def test_tasks_stand_in_for_those_of_a_recipe(sweep, tmp_path):
 
 def test_each_encoder_starts_from_weights_of_its_own(sweep, tmp_path):
     models = ["bert_tiny", "swish_tiny"]
-    rows = plan_fine_tuning_table(
+    rows = plan_rows(
         [tmp_path / "sst2.yaml"],
-        [0],
-        tmp_path / "o",
-        models=models,
+        models,
+        None,
+        None,
         data_dir="D",
         weights="pretrained/{model}/preset",
     )
@@ -184,6 +218,17 @@ def test_wrong_sweeps_are_told_before_anything_runs(sweep, tmp_path, capsys):
         ([*one, *rates, "--tuning-fraction", "1"], "must be above 0 and below 1"),
         ([*one, "--jobs", "0"], "`jobs` must be at least 1"),
         ([*one, "--tasks", "rte", "rte"], "`tasks` must differ"),
+        ([*one, "--tasks", "rte", "nope"], "sst2-nope-bert_tiny: No task is called 'n"),
+        (
+            [*one, "--grid", "overrides.num_layer=1,2"],
+            "sst2-overrides.num_layer=1-bert_tiny: .* no argument 'num_layer'",
+        ),
+        ([*one, "--grid", "weights=a,b"], "weights=a-bert_tiny: There is no folder a"),
+        (
+            [*one, "--models", "bilstm_student", "--vectors", "nix.txt"],
+            "sst2-bilstm_student: There is no file of word vectors at nix.txt",
+        ),
+        ([*one, "--grid", "vocabulary=a,b"], "No vocabulary file at a"),
         (
             sweep(*tuning, recipes=["early"]),
             "early: `early_stopping` chooses the epoch",
