@@ -72,10 +72,10 @@ def run_probes(config, model=None):
     everything = config.layers == "all"
     layers = range(len(encoder.blocks) + 1) if everything else config.layers
     layers = sorted(set(read_layers(encoder, layers)))
-    length = max(task.spec.max_sequence_length for task in tasks.values())
     cache = pathlib.Path(config.cache_dir or folder / "features")
-    features = LayerFeatures(encoder, tokenizer, config.pooling, length, cache)
-    results = _begin(held, config, encoder, features.checksum, tasks, folder)
+    features = LayerFeatures(encoder, tokenizer, config.pooling, cache)
+    held = _held_of(held, config, features, tasks, folder)
+    results = _begin(held, config, encoder)
     with locked_folder(folder):
         for task in tasks.values():
             _probe_task(task, layers, features, results, config, folder)
@@ -219,14 +219,31 @@ def _named_model(config):
     return encoder
 
 
-def _begin(held, config, encoder, checksum, tasks, folder):
+def _held_of(held, config, features, tasks, folder):
+    """The results to add to, those of this encoder, texts and lengths of rows."""
+    if held is None:
+        return None
+    for name, found in held["tasks"].items():
+        # Earlier versions read all tasks in rows of one length.
+        found.setdefault("features_sha256", held.get("features_sha256"))
+        length = features.length_of(found["features_sha256"])
+        if length is None:
+            return _other(folder, config, "of an encoder with other weights")
+        if name not in tasks:
+            continue
+        if found["data_sha256"] != tasks[name].checksum:
+            return _other(folder, config, f"on other texts or labels of {name}")
+        own = features.length(tasks[name].spec.max_sequence_length)
+        if length != own:
+            what = (
+                f"on {name} in rows of {length} word pieces, where the task has {own}"
+            )
+            return _other(folder, config, what)
+    return held
+
+
+def _begin(held, config, encoder):
     """The results to add to: those that are there, or new ones."""
-    if held is not None and held["features_sha256"] != checksum:
-        held = _other(folder, config, "of an encoder with other weights")
-    for name, task in tasks.items():
-        done = (held or {"tasks": {}})["tasks"].get(name)
-        if done is not None and done["data_sha256"] != task.checksum:
-            held = _other(folder, config, f"on other texts or labels of {name}")
     return {
         "kind": KIND,
         "config": {
@@ -237,7 +254,6 @@ def _begin(held, config, encoder, checksum, tasks, folder):
         "encoder": encoder.name,
         "num_layers": len(encoder.blocks),
         "num_parameters": encoder.count_params(),
-        "features_sha256": checksum,
         "policy": encoder.policy.name,
         **versions(),
         "device": device_name(),
@@ -248,12 +264,14 @@ def _begin(held, config, encoder, checksum, tasks, folder):
 def _probe_task(task, layers, features, results, config, folder):
     """Probes the layers that are not done yet."""
     name = task.spec.name
-    found = results["tasks"].setdefault(name, task.facts())
+    length = task.spec.max_sequence_length
+    facts = {"features_sha256": features.checksum(length), **task.facts()}
+    found = results["tasks"].setdefault(name, facts)
     todo = [layer for layer in layers if str(layer) not in found["layers"]]
     if not todo:
         return
     texts = [text for one in task.splits.values() for text in one.fields["text"]]
-    rows = features.of(name, texts)
+    rows = features.of(name, texts, length)
     ends = np.cumsum([len(one) for one in task.splits.values()])[:-1]
     labels = {split: one.targets["label"] for split, one in task.splits.items()}
     for layer in todo:

@@ -1,16 +1,21 @@
 """Probing runs: what a layer is known to hold is found, and only there."""
 
+import dataclasses
 import json
+import shutil
 
 import numpy as np
 import pytest
 from harness import randomize
+from registries import registries_kept
 from toy_texts import FILLERS, VOCABULARY, tiny_model
 
 import keras_recbert
 from keras_recbert.config import ProbeConfig
+from keras_recbert.data import get_task, register_task
 from keras_recbert.train import probing
 from keras_recbert.train.probe_classifier import train_probe
+from keras_recbert.train.probe_features import LayerFeatures
 
 NUMBERS = {"tr": 150, "va": 30, "te": 30}
 
@@ -132,6 +137,50 @@ def test_other_runs_in_the_folder_are_refused(finished, encoder, data, tmp_path)
         weight.assign(value)
 
 
+def test_a_task_is_read_in_rows_of_its_own_length(encoder, data, tmp_path):
+    options = {"data_dir": data, "layers": [0], "epochs": 1}
+    alone, both = tmp_path / "alone", tmp_path / "both"
+    with registries_kept():
+        short = dataclasses.replace(
+            get_task("bigram_shift"), name="short", max_sequence_length=4
+        )
+        register_task(short)
+        keras_recbert.probe(encoder, **options, output_dir=alone, tasks=["short"])
+        for tasks in (["bigram_shift"], ["bigram_shift", "short"]):  # added later
+            keras_recbert.probe(encoder, **options, output_dir=both, tasks=tasks)
+    (path,) = (alone / "features").iterdir()
+    other, same = sorted((both / "features").glob("*.npy"))
+    assert same.name == path.name  # whichever task is beside it
+    features = np.load(path)
+    np.testing.assert_array_equal(np.load(same), features)
+    assert np.abs(np.load(other) - features).max() > 1e-3  # longer texts
+
+
+def test_results_of_earlier_versions_are_read(finished, encoder, tmp_path, monkeypatch):
+    """They have one checksum, of rows as long as the longest of all tasks."""
+    folder = tmp_path / "run"
+    shutil.copytree(finished[0]["output_dir"], folder)
+    options = {**finished[0], "output_dir": folder, "tasks": ["bigram_shift"]}
+    held = json.loads((folder / "results.json").read_text())
+    (checksum,) = {one.pop("features_sha256") for one in held["tasks"].values()}
+
+    def write(checksum):
+        (folder / "results.json").write_text(
+            json.dumps({**held, "features_sha256": checksum})
+        )
+
+    write(checksum)
+    monkeypatch.setattr(probing, "train_probe", None)
+    again = keras_recbert.probe(encoder, **options)
+    assert "features_sha256" not in again
+    assert {one["features_sha256"] for one in again["tasks"].values()} == {checksum}
+    tokenizer = encoder.preprocessor.tokenizer
+    write(LayerFeatures(encoder, tokenizer, "mean", tmp_path).checksum(9))
+    message = "on bigram_shift in rows of 9 word pieces, where the task has 64"
+    with pytest.raises(ValueError, match=message):
+        keras_recbert.probe(encoder, **options)
+
+
 def test_a_damaged_file_of_features_is_told(finished, encoder, tmp_path):
     options, _ = finished
     cache = tmp_path / "cache"
@@ -141,6 +190,12 @@ def test_a_damaged_file_of_features_is_told(finished, encoder, tmp_path):
     places = {"output_dir": tmp_path / "run", "cache_dir": cache}
     with pytest.raises(ValueError, match=r"word_content-\w+.npy is damaged: .*Remove"):
         keras_recbert.probe(encoder, **{**options, **places})
+    for content in (b"", b"abc", b"PK\x03\x04"):
+        for path in cache.iterdir():
+            path.write_bytes(content)
+        message = r"t-\w+.npy is damaged: NumPy reads no array from it. Remove it.$"
+        with pytest.raises(ValueError, match=message):
+            keras_recbert.probe(encoder, **{**options, **places})
 
 
 @pytest.mark.parametrize(
