@@ -180,14 +180,12 @@ def make_glue_table(results):
         results: list of the dicts in `results.json`, of any encoders.
 
     Returns:
-        str. A row an encoder; those with other weights have rows of their own. A
-        missing task or average is a dash.
+        str. A row an encoder; those with other weights or sizes have rows of their
+        own. A missing task or average is a dash.
     """
     encoders = {}
     for one in results:
-        weights = one["config"].get("weights")
-        name = f"`{one['model']}`" + (f" from {weights}" if weights else "")
-        encoders.setdefault(name, []).append(one)
+        encoders.setdefault(_encoder_of(one), []).append(one)
     titles = [get_task(task).folder for task in TASKS]
     averages = ["GLUE", "without WNLI", "as in BERT's table 1"]
     scores, chosen = [["encoder", *titles, *averages]], [list(HEADER)]
@@ -201,6 +199,25 @@ def make_glue_table(results):
     marked = MARKED if any(MARK in cell for row in scores for cell in row) else ""
     parts = (markdown_table(scores), marked, markdown_table(chosen))
     return "\n".join(part for part in parts if part)
+
+
+def _encoder_of(results):
+    """Such as "`bert_tiny` from W (num_layers 2)"."""
+    config = results["config"]
+    weights = config.get("weights")
+    name = f"`{results['model']}`" + (f" from {weights}" if weights else "")
+    sizes = _sizes(get_task(results["task"]).head, config.get("overrides"))
+    told = ", ".join(f"{size} {value}" for size, value in sorted(sizes.items()))
+    return f"{name} ({told})" if told else name
+
+
+def _sizes(head, overrides):
+    """The overrides that are of the encoder, not of the head or the packer."""
+    if not overrides:
+        return {}
+    from keras_recbert.tasks.task_models import split_arguments  # loads TensorFlow
+
+    return split_arguments(head, overrides)[1]
 
 
 def _cell(results):

@@ -17,6 +17,8 @@ from keras_recbert.core.folders import new_file
 from keras_recbert.core.json_files import read_json
 from keras_recbert.core.machine import num_cores
 
+RESULTS = "results.json"
+OWN_FILES = (RESULTS, "test_scores.json")  # made anew where they are removed
 RECBERT = (sys.executable, "-m", "keras_recbert.cli")
 POLL_SECONDS = 0.2
 STOP_SECONDS = 30.0  # for a last step and the lock of a folder
@@ -49,7 +51,7 @@ def run_each(configs, folder, report, done=(), jobs=1):
     waiting = [
         run
         for run in configs
-        if run not in done and not (folder / run / "results.json").is_file()
+        if run not in done and not (folder / run / RESULTS).is_file()
     ]
     running, failed = {}, {}
     num_done = len(configs) - len(waiting)
@@ -192,7 +194,7 @@ def finished(configs, folder):
     """
     found = {}
     for run, config in configs.items():
-        path = folder / run / "results.json"
+        path = folder / run / RESULTS
         if not path.is_file():
             continue
         found[run] = read_result(path)
@@ -203,11 +205,16 @@ def finished(configs, folder):
 
 
 def read_result(path):
-    """What a run wrote; `ValueError` if the file is damaged."""
+    """What a run wrote; `ValueError` if the file is damaged, or not of a run."""
     try:
         return read_json(path)
     except ValueError as error:
-        raise ValueError(f"{path} is damaged: {error}. Remove it.") from error
+        if pathlib.Path(path).name in OWN_FILES:
+            raise ValueError(f"{path} is damaged: {error}. Remove it.") from error
+        raise ValueError(
+            f"{path} is no results file: {error}. Expected the {RESULTS} of a run or a "
+            "table, or a copy of it."
+        ) from error
 
 
 def seeds_of(run):

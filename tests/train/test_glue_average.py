@@ -1,6 +1,7 @@
 """The GLUE score: which run counts, what a task counts, and the averages."""
 
 import json
+import re
 
 import pytest
 
@@ -133,6 +134,30 @@ def test_the_tables():
     assert "*" not in make_glue_table(ALL)
 
 
+def test_sizes_of_an_encoder_are_rows_of_their_own():
+    def sized(one, **overrides):
+        return {**one, "config": {**one["config"], "overrides": overrides}}
+
+    heads = {"relu_units": 8, "combine": "sum"}
+    runs = [
+        sized(ALL[0], num_layers=1, hidden_dim=64, **heads),
+        sized(ALL[1], hidden_dim=64, num_layers=1),
+        sized(ALL[2], num_layers=2),
+        sized(ALL[6], **heads),
+        ALL[7],
+    ]
+    rows = make_glue_table(runs).partition("\n\n")[0].splitlines()[2:]
+    assert [row.partition(" | –")[0] for row in rows] == [
+        "| `bert_tiny` (hidden_dim 64, num_layers 1) | 30.0 | 90.0",
+        "| `bert_tiny` (num_layers 2)",
+        "| `bert_tiny`",
+    ]
+    assert "| 85.0 | 60.0 |" in rows[2]
+    weights = sized(ALL[0], num_layers=1)
+    weights["config"]["weights"] = "W"
+    assert "| `bert_tiny` from W (num_layers 1) | CoLA |" in make_glue_table([weights])
+
+
 def test_runs_of_a_folder(tmp_path, capsys):
     for index, one in enumerate(ALL):
         folder = tmp_path / "runs" / f"{index}"
@@ -166,7 +191,11 @@ def test_what_is_no_run_of_glue_is_refused(tmp_path, capsys):
     assert "No finished run on a task of GLUE in" in refused(tmp_path)
     path = tmp_path / "results.json"
     path.write_text('[{"task": "co')
-    assert f"{path} is damaged" in refused(path)
+    assert re.search(rf"{path} is damaged: .*Remove it", refused(path))
+    recipe = tmp_path / "sst.yaml"
+    recipe.write_text("task: sst2\n")
+    told = refused(recipe)
+    assert f"{recipe} is no results file: " in told and "Remove" not in told
     path.write_text(json.dumps({**ALL[0], "task_version": 9}))
     assert "the run is of version 9 of cola, and this is version 1" in refused(path)
     path.write_text(json.dumps(ALL))
