@@ -84,8 +84,7 @@ def test_scores():
 
 def test_gradients_keep_their_size_whatever_the_temperature():
     """What T^2 is for: near the teacher they are those of T = 1, but for the factor
-    that softening the probabilities themselves brings. Keras's own loss divides by T
-    and leaves T^2 out of everything but the KL divergence."""
+    that softening the probabilities themselves brings."""
     teacher = np.zeros((1, 2))
     sizes = []
     for temperature in (1.0, 4.0):
@@ -97,6 +96,28 @@ def test_gradients_keep_their_size_whatever_the_temperature():
             value = loss(keras.ops.convert_to_tensor(teacher), student.value)
         sizes.append(np.abs(tape.gradient(value, student.value)).max())
     np.testing.assert_allclose(sizes[0], sizes[1], rtol=1e-3)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 4.0])
+def test_keras_distils_to_the_same_but_for_constants(temperature):
+    """Its KL divergence lacks the teacher's entropy; its squares have no factor T^2.
+
+    Its default, the name of the divergence, takes logits for probabilities.
+    """
+    teacher, student = (z.astype("float32") for z in (TEACHER, STUDENT))
+    loss = DistillationLoss("probabilities", temperature)
+    own = loss(teacher, student) - loss(teacher, teacher)
+
+    def of_keras(loss):
+        loss = keras.distillation.LogitsDistillation(temperature, loss)
+        return loss.compute_loss(teacher, student)
+
+    divergence = of_keras(keras.losses.KLDivergence())
+    np.testing.assert_allclose(own, divergence, rtol=1e-4)
+    assert abs(of_keras("kl_divergence") - divergence) > 1
+    own = DistillationLoss()(teacher, student)
+    squares = of_keras(keras.losses.MeanSquaredError())
+    np.testing.assert_allclose(own, temperature**2 * 3 * squares, rtol=1e-4)
 
 
 def test_nan_labels_give_finite_gradients():
