@@ -114,7 +114,6 @@ def test_keras_distils_to_the_same_but_for_constants(temperature):
 
     divergence = of_keras(keras.losses.KLDivergence())
     np.testing.assert_allclose(own, divergence, rtol=1e-4)
-    assert abs(of_keras("kl_divergence") - divergence) > 1
     own = DistillationLoss()(teacher, student)
     squares = of_keras(keras.losses.MeanSquaredError())
     np.testing.assert_allclose(own, temperature**2 * 3 * squares, rtol=1e-4)
