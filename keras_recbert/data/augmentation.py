@@ -124,8 +124,10 @@ class TextAugmenter:
             Tuple of str, one text a field.
 
         Raises:
-            ValueError: if there is no such iteration or row.
+            ValueError: if there is no such iteration or row, or `n_iter` is 0: such an
+                augmenter has not read the parts of speech.
         """
+        check_integer(n_iter=self.augmentation.n_iter)
         check_integer(iteration=iteration)
         check_integer(0, self.num_rows - 1, row=row)
         options = self.augmentation

@@ -305,6 +305,8 @@ def test_places_of_no_candidate(place, message):
     examples = TextAugmenter(["a", "b"], tagger=tagger)
     with pytest.raises(ValueError, match=message):
         examples.candidate(*place)
+    with pytest.raises(ValueError, match="`n_iter` must be .* at least 1"):
+        TextAugmenter(["a", "b"], Augmentation(n_iter=0)).candidate(1, 0)
 
 
 def test_other_arguments():
