@@ -34,26 +34,19 @@ def check_alike(model, x):
 def predict_by_fields(model, x, predict):
     """Logits of each head from the fields that it reads: a dict.
 
+    A head that reads pairs has none where examples are single texts.
+
     Args:
         model: `TextModel` whose heads differ in their fields.
         x: texts as `TextModel.predict` takes them, no dataset.
         predict: function of texts; gives a dict of logits of all heads.
-
-    Raises:
-        ValueError: if an example lacks a field of a head.
     """
     if isinstance(x, tf.data.Dataset):
         check_alike(model, x)
     need_preprocessor(model.preprocessor)
     texts, of_heads, logits = columns(model.preprocessor, x), model.fields_by_head, {}
-    for name, fields in of_heads.items():
-        if len(fields) > len(texts):
-            raise ValueError(
-                f"The head {name!r} reads {' and '.join(fields)}. Received: one text "
-                "an example. Pass pairs, or ask one of the other heads: "
-                "model.head_view(NAME).predict(x)."
-            )
     for fields in set(of_heads.values()):
-        found = predict(texts[: len(fields)] if len(fields) > 1 else texts[0])
-        logits |= {name: found[name] for name in found if of_heads[name] == fields}
-    return {name: logits[name] for name in of_heads}
+        if len(fields) <= len(texts):
+            found = predict(texts[: len(fields)] if len(fields) > 1 else texts[0])
+            logits |= {name: found[name] for name in found if of_heads[name] == fields}
+    return {name: logits[name] for name in of_heads if name in logits}

@@ -208,7 +208,10 @@ class TextModel(FineTunedModel):
         return HeadView(self, name)
 
     def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
-        """As `FineTunedModel.predict`; each head reads the fields of its examples."""
+        """As `FineTunedModel.predict`; each head reads the fields of its examples.
+
+        Of single texts there are no logits of a head that reads pairs.
+        """
         options = (batch_size, verbose, steps, callbacks)
         if not differ_in(self, x):
             return super().predict(x, *options)

@@ -164,7 +164,16 @@ def check_task(task):
 
 
 def _check_tokenizer(config):
-    """Raises what is wrong with the vocabulary of a run."""
+    """Raises what is wrong with the vocabulary of a run, and tells what limits none.
+
+    A recipe may be run with encoders of words and of word pieces.
+    """
+    of_words = ("max_words", "min_frequency")
+    for name in ("vocabulary_size",) if reads_words(config) else of_words:
+        value = getattr(config, name)
+        if value != type(config).__dataclass_fields__[name].default:
+            what = "words" if reads_words(config) else "word pieces"
+            _tell([f"{name}={value} does nothing: {config.model} reads {what}."])
     if config.vocabulary is not None:
         encoder = encoder_class(get_card(config.model).encoder)
         get_tokenizer(encoder.tokenizer)(load_vocabulary(config.vocabulary))
@@ -204,18 +213,6 @@ def check_model(config, head):
 def _check_words(config):
     """Raises what is wrong with vectors and vocabulary of words."""
     model, vectors, buckets = config.model, config.vectors, config.num_oov_buckets
-    for name, is_used in (
-        ("vocabulary_size", not reads_words(config)),
-        ("max_words", reads_words(config)),
-        ("min_frequency", reads_words(config)),
-    ):
-        value = getattr(config, name)
-        if value != type(config).__dataclass_fields__[name].default and not is_used:
-            other = "words" if name == "vocabulary_size" else "word pieces"
-            raise ValueError(
-                f"{model!r} reads {other}, so `{name}` has nothing to limit. Received: "
-                f"{name}={value}. Leave it out."
-            )
     is_bert = vectors is not None and is_folder(vectors)
     if vectors is not None and config.weights is not None:
         raise ValueError(

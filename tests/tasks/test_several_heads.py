@@ -328,8 +328,9 @@ def test_each_head_reads_the_fields_of_its_examples():
     assert_close(
         logits["same"], model.head_view("same").predict((TEXTS, others), **QUIET)
     )
-    with pytest.raises(ValueError, match="'same' reads text and text_pair.*one text"):
-        model.predict(TEXTS)
+    of_texts = model.predict(TEXTS, **QUIET)
+    assert set(of_texts) == {"tone"}
+    assert_close(of_texts["tone"], logits["tone"])
     labels = {"tone": NAMES, "same": NAMES}
     pairs = {"text": TEXTS, "text_pair": others}
     for ask in (model.fit, model.evaluate):

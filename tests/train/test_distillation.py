@@ -288,8 +288,6 @@ def test_logits_of_another_tool(options, tmp_path, eager_steps):
         ),
         ({"model": "bilstm_students"}, "bilstm_student"),
         ({"overrides": {"recurrent_dim": "null"}}, "`recurrent_dim` must be a whole"),
-        ({"vocabulary_size": 5}, "reads words, so `vocabulary_size` has nothing"),
-        ({"model": "bert_tiny", "max_words": 5}, "word pieces, so `max_words` has"),
         ({"unlabelled": "blank.txt"}, "blank.txt holds no text"),
         ({"unlabelled": "others.csv"}, "others.csv has the columns 'one', 'two'. Name"),
     ],
@@ -415,8 +413,10 @@ def test_columns_of_unlabelled_texts_are_those_of_train(
         rows = [[row["text"], row["label"]] for row in csv.DictReader(file)]
     changes["train"] = write_rows(train, ("review", "label"), rows)
     write_rows(more, ("number", "review"), [("1", "good music"), ("2", "  ")])
-    run(options, **changes, unlabelled=str(more))
-    assert f"{more}: 1 texts to learn on too." in capsys.readouterr().out
+    run(options, **changes, unlabelled=str(more), vocabulary_size=90)
+    out = capsys.readouterr().out
+    assert f"{more}: 1 texts to learn on too." in out
+    assert "vocabulary_size=90 does nothing: bilstm_student reads words." in out
 
 
 def test_unlabelled_texts_of_a_data_set_name_their_columns():
