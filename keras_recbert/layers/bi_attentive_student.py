@@ -144,7 +144,7 @@ class BiAttentiveStudent(CheckedLayer):
         return [*(pool(states, mask) for pool in self.poolings), attended]
 
     def compute_mask(self, inputs, previous_mask=None):
-        return None  # no position is left
+        return (None, previous_mask) if self.return_sequences else None
 
     def compute_output_shape(
         self, inputs_shape, padding_mask_shape=None, segment_ids_shape=None
@@ -171,6 +171,12 @@ def _texts(inputs, mask, segment_ids):
     mask = ops.cast(ops.cast(mask, "bool"), "int32")
     if segment_ids is None:
         return mask, mask
+    segment_ids = ops.convert_to_tensor(segment_ids)
+    if tf.executing_eagerly() and not ops.all((segment_ids == 0) | (segment_ids == 1)):
+        raise ValueError(
+            "`segment_ids` must be 0 at the first text and 1 at the second. Received: "
+            f"{segment_ids}."
+        )
     second = mask * ops.cast(segment_ids, "int32")
     first = mask - second
     is_pair = ops.any(second > 0, axis=1, keepdims=True)

@@ -37,7 +37,7 @@ class DistillationLoss(keras.losses.Loss):
             `(batch_size, num_logits + 1)`, the label behind them: the id of a class, or
             a score; NaN where there is none.
         y_pred: float, `(batch_size, num_logits)`, the logits of the student; or
-            `(batch_size,)`, scores.
+            `(batch_size,)` or `(batch_size, 1)`, scores.
 
     Returns:
         float, by default the mean over the examples.
@@ -84,6 +84,8 @@ class DistillationLoss(keras.losses.Loss):
 
     def call(self, y_true, y_pred):
         y_true, y_pred = map(ops.convert_to_tensor, (y_true, y_pred))
+        if len(y_pred.shape) == 2 and y_pred.shape[-1] == 1:
+            y_pred = y_pred[:, 0]
         is_score = len(y_pred.shape) == 1
         student = ops.expand_dims(y_pred, -1) if is_score else y_pred
         teacher, labels = split_targets(y_true, student, self.label_weight > 0)

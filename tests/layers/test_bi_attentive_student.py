@@ -51,6 +51,21 @@ def test_a_single_text_needs_no_segments_and_sees_no_padding():
     assert_close(layer(padded, mask), expected, 1e-12)
 
 
+def test_states_keep_the_mask_of_keras():
+    ids = keras.Input((None,))
+    words = keras.layers.Embedding(9, INPUTS.shape[-1], mask_zero=True)(ids)
+    _, states = BiAttentiveStudent(4, 6, return_sequences=True)(words)
+    model = keras.Model(ids, keras.layers.GlobalAveragePooling1D()(states))
+    padded = np.array([[3, 4, 5, 0, 0]])
+    assert_close(model(padded), model(padded[:, :3]), 1e-6)
+
+
+@pytest.mark.parametrize("other", [2, -1, 0.5])
+def test_segments_are_two(other):
+    with pytest.raises(ValueError, match="`segment_ids` must be 0 at the first"):
+        student()(INPUTS, None, np.where(SECOND > 0, other, 0))
+
+
 def test_it_is_as_large_as_the_thesis_says():
     """10.2 M in table 4.1, with the layer of 512 units and without word vectors."""
     layer = BiAttentiveStudent()

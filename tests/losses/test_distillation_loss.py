@@ -45,6 +45,19 @@ def test_logits():
     np.testing.assert_allclose(of_lists, np.mean(expected), rtol=1e-5)
 
 
+def test_one_column_is_scores():
+    teacher, student = TEACHER[:, :1], STUDENT[:, :1]
+    y_true = np.concatenate([teacher, LABELS[:, None]], axis=1)
+    for weight in (0.0, 0.5):
+        columns, rows = (
+            found(DistillationLoss(label_weight=weight), y_true, y)
+            for y in (student, student[:, 0])
+        )
+        np.testing.assert_allclose(columns, rows, rtol=1e-6)
+    with pytest.raises(ValueError, match="Scores have no probabilities"):
+        found(DistillationLoss("probabilities"), teacher, student)
+
+
 @pytest.mark.parametrize("temperature", [1.0, 2.5])
 def test_softened_probabilities(temperature):
     expected = [softened(*z, temperature) for z in zip(TEACHER, STUDENT, strict=True)]
