@@ -158,7 +158,7 @@ class _Sentences:
             return
         if not tag or (self.label_names is not None and tag not in self.label_names):
             valid = self.label_names or ()
-            listed = f" Valid: {', '.join(valid)}." if valid else ""
+            listed = f"Valid: {', '.join(valid)}." if valid else ""
             raise ValueError(
                 f"{self.path}:{number}: {tag!r} is not a valid tag. "
                 f"{nearest(tag, valid)}{listed}".rstrip()

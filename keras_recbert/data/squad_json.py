@@ -143,9 +143,18 @@ def _text(path, where, record, name):
 def _answers(path, where, question, context, split):
     """The answers of a question: `text` and `answer_start`, lists."""
     answers = {"text": [], "answer_start": []}
-    if question.get("is_impossible") or (
-        split.startswith("test") and "answers" not in question
-    ):
+    is_impossible = question.get("is_impossible", False)
+    if not isinstance(is_impossible, bool):
+        raise ValueError(
+            f"{path}, {where}: expected true or false under 'is_impossible'. Received: "
+            f"{_short(is_impossible)}."
+        )
+    if is_impossible and question.get("answers"):
+        raise ValueError(
+            f"{path}, {where}: 'is_impossible' is true, and there are answers: "
+            f"{_short(question['answers'])}. Remove one of them."
+        )
+    if is_impossible or (split.startswith("test") and "answers" not in question):
         return answers
     for number, answer in enumerate(_list(path, where, question, "answers")):
         at = f"{where}.answers[{number}]"

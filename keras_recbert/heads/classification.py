@@ -5,7 +5,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_recbert.core.checks import check_positive
-from keras_recbert.heads.head import Head, check_labels, register_head
+from keras_recbert.heads.head import Head, as_array, check_labels, register_head
 from keras_recbert.metrics.glue import CLASSIFICATION_METRICS
 
 
@@ -68,7 +68,7 @@ class ClassificationHead(Head):
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
 
     def as_targets(self, labels, own_loss=False):
-        labels = np.asarray(labels)
+        labels = as_array(labels)
         if labels.dtype.kind in "OSU":
             return self._ids_of(labels)
         if own_loss:

@@ -347,6 +347,21 @@ def make_head(task, arguments):
         ) from error
 
 
+def as_array(labels):
+    """Labels or weights of examples as an array.
+
+    Raises:
+        ValueError: for rows that differ in length.
+    """
+    try:
+        return np.asarray(labels)
+    except ValueError as error:
+        raise ValueError(
+            "Labels and weights are arrays with a row an example, and rows as long as "
+            f"each other; a weight is of an example. Received: {labels!r:.80}."
+        ) from error
+
+
 def check_labels(labels, is_valid, valid):
     """Raises `ValueError` for the first of `labels` that is not `is_valid`."""
     for index, label in enumerate(labels):

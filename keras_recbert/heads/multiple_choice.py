@@ -5,7 +5,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_recbert.heads.choice_rows import ChoiceLogits, ChoiceRows
-from keras_recbert.heads.head import Head, check_labels, register_head
+from keras_recbert.heads.head import Head, as_array, check_labels, register_head
 
 
 @register_head
@@ -56,7 +56,7 @@ class MultipleChoiceHead(Head):
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
 
     def as_targets(self, labels, own_loss=False):
-        labels = np.asarray(labels)
+        labels = as_array(labels)
         if own_loss:
             return labels
         check_labels(

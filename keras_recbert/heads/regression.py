@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_recbert.heads.head import Head, check_labels, register_head
+from keras_recbert.heads.head import Head, as_array, check_labels, register_head
 from keras_recbert.metrics.glue import REGRESSION_METRICS
 
 
@@ -38,7 +38,7 @@ class RegressionHead(Head):
             return label.dtype.kind in "biuf" and (own_loss or np.isfinite(label).all())
 
         check_labels(labels, is_valid, "finite numbers")
-        labels = np.asarray(labels)
+        labels = as_array(labels)
         return labels if labels.dtype.kind in "biuf" else labels.astype("float64")
 
 

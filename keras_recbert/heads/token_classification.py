@@ -7,7 +7,7 @@ from keras_recbert.core.checks import check_positive
 from keras_recbert.core.names import nearest
 from keras_recbert.heads.blstm_decoder import check_decoder, decode
 from keras_recbert.heads.entity_spans import entity_spans
-from keras_recbert.heads.head import Head, register_head
+from keras_recbert.heads.head import Head, as_array, register_head
 from keras_recbert.heads.token_loss import IGNORED, TokenLoss
 from keras_recbert.heads.word_accuracy import WordAccuracy
 from keras_recbert.metrics.tagging import (
@@ -45,6 +45,7 @@ class TokenClassifierHead(Head):
     more_metrics = ENTITY_METRICS
     packer = "WordPreprocessor"
     reads = "tokens"
+    checks_batches = True
 
     def __init__(self, label_names, decoder="linear", decoder_units=768):
         label_names = list(label_names)
@@ -90,7 +91,7 @@ class TokenClassifierHead(Head):
         Raises:
             ValueError: for other labels than int `(num_rows, number)` from -1 on.
         """
-        labels = np.asarray(labels)
+        labels = as_array(labels)
         if own_loss:
             return labels
         if labels.ndim != 2 or labels.dtype.kind not in "iu":

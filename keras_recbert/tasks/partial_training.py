@@ -47,6 +47,11 @@ def check_partial_training(encoder, freeze, lora_rank, layerwise_decay):
             "`layerwise_decay` must be a number above 0 and up to 1. "
             f"Received: layerwise_decay={layerwise_decay!r}."
         )
+    if layerwise_decay is not None and freeze in ("encoder", num_layers):
+        raise ValueError(
+            "`layerwise_decay` is of blocks that are trained, and none is. Received: "
+            f"layerwise_decay={layerwise_decay}, freeze={freeze!r}. Leave one out."
+        )
 
 
 def _has_adapters(block):

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
+from keras_recbert.heads.head import as_array
 from keras_recbert.tasks.example_rows import ExampleRows, join, of_rows
 from keras_recbert.tasks.padding import padded_length, padded_to, to_padded_length
 
@@ -290,9 +291,7 @@ def of_each_head(function, target):
 
 def _checked(targets, num_examples):
     targets = tuple(
-        of_each_head(np.asarray, target)
-        for target in targets or ()
-        if target is not None
+        of_each_head(as_array, target) for target in targets or () if target is not None
     )
     for target in tf.nest.flatten(targets):
         if len(target) != num_examples:

@@ -158,10 +158,11 @@ class Packer(keras.layers.Layer):
         parts = x if isinstance(x, tuple) else (x,)
         required = len(self.fields) - self.num_optional
         if not required <= len(parts) <= len(self.fields):
-            raise ValueError(
-                f"An example has {self._described()}. Received: a tuple of "
-                f"{len(parts)}. A batch of single texts is a list."
-            )
+            what = f"a tuple of {len(parts)}. A batch of single texts is a list"
+            if not isinstance(x, tuple):
+                fields = ", ".join(f"{name!r}: [...]" for name in self.fields)
+                what = f"a {type(x).__name__}. Give columns: {{{fields}}}"
+            raise ValueError(f"An example has {self._described()}. Received: {what}.")
         single = len(parts) == 1
         columns = []
         for index, (field, part) in enumerate(zip(self.fields, parts, strict=False)):

@@ -84,6 +84,14 @@ BROKEN = {
         squad(answers=[{"text": "", "answer_start": 0}]),
         "the answer '' is not in its context",
     ),
+    "a word for true": (
+        squad(is_impossible="false"),
+        "expected true or false under 'is_impossible'. Received: 'false'",
+    ),
+    "impossible and answered": (
+        squad(is_impossible=True),
+        "'is_impossible' is true, and there are answers",
+    ),
     "no place": (
         squad(answers=[{"text": "Zoë"}]),
         "a whole number under 'answer_start'",

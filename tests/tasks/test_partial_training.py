@@ -204,6 +204,10 @@ def test_every_weight_needs_a_factor():
             {"layerwise_decay": 0},
             "`layerwise_decay` must be .* Received: layerwise_decay=0",
         ),
+        (
+            {"layerwise_decay": 0.5, "freeze": "encoder"},
+            "of blocks that are trained, and none is. Received: layerwise_decay=0.5",
+        ),
         ({"layerwise_decay": 1.5}, "above 0 and up to 1. Received: layerwise_decay=1"),
         ({"layerwise_decay": "0.9"}, "up to 1. Received: layerwise_decay='0.9'"),
         ({"layerwise_decay": True}, "up to 1. Received: layerwise_decay=True"),

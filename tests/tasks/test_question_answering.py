@@ -28,6 +28,11 @@ def learned():
     return model, x, y
 
 
+def test_examples_are_columns():
+    with pytest.raises(ValueError, match="a list. Give columns: {'question': "):
+        model_of().predict([{"question": "a", "context": "b"}])
+
+
 def test_a_user_trains_and_asks(learned):
     model, x, y = learned
     assert type(model) is TextModel

@@ -306,6 +306,12 @@ def test_loading_what_is_not_there(tmp_path):
             ValueError,
             r"one-hot.*Received: \[0.5, 0.5\] at index 1",
         ),
+        (
+            ["a", "x"],
+            [[0, 1], [1]],
+            ValueError,
+            r"rows as long as each other.*\[\[0, 1",
+        ),
         (["a", "x"], [[0, 1, 0]] * 2, ValueError, r"from 0 to 1.*Received: \[0, 1, 0"),
         (
             ["a", "x"],

@@ -216,6 +216,16 @@ def test_batches_of_words(learned):
     )
 
 
+@pytest.mark.parametrize(
+    "tags", [[[1, 0, 1], [0, -1, -1]], [[1], [0]], [[1, 0], [7, -1]]]
+)
+def test_tags_of_a_dataset_are_those_of_its_words(tags, eager_steps):
+    words = tf.constant([["a", "b"], ["a", ""]])
+    batches = tf.data.Dataset.from_tensors((words, tf.constant(tags)))
+    with pytest.raises((ValueError, tf.errors.OpError), match="`y` must|ids of tags"):
+        model_of(max_sequence_length=12).fit(batches, verbose=0)
+
+
 def test_a_run_of_batches_trains(eager_steps):
     x, y = tagged(12)
     model = model_of(max_sequence_length=12)
