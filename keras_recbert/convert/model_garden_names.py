@@ -50,7 +50,8 @@ def find_names(prefix, stored, read):
         hint = nearest[0] if nearest else next(iter(names.values()))
         raise CheckpointError(
             f"{prefix} lacks the tensor {TOKEN_EMBEDDING!r}, which every BERT of the "
-            f"Model Garden has. It has {hint!r}."
+            f"Model Garden has. It has {hint!r}. Of a SavedModel that this package "
+            "exported pass what it was written from: a preset or a model.keras."
         )
     if len(tables) > 1:
         held = ", ".join(f"{name!r} at {key!r}" for name, key in tables)
