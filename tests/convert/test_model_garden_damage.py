@@ -251,6 +251,6 @@ def test_checkpoint_of_something_else_says_what_it_has(folder):
     write(folder / "bert_model.ckpt", {"dense/kernel": np.ones((2, 2), "float32")})
     with pytest.raises(
         CheckpointError,
-        match="lacks the tensor 'word_embeddings/embeddings'.* It has.*pass what it was",
+        match="lacks the tensor 'word_embeddings/embeddings'.* It has.*pass what it",
     ):
         open_checkpoint(folder)
