@@ -171,8 +171,8 @@ def _texts(inputs, mask, segment_ids):
     mask = ops.cast(ops.cast(mask, "bool"), "int32")
     if segment_ids is None:
         return mask, mask
-    segment_ids = ops.convert_to_tensor(segment_ids)
-    if tf.executing_eagerly() and not ops.all((segment_ids == 0) | (segment_ids == 1)):
+    values = ops.cast(segment_ids, "float32")
+    if tf.executing_eagerly() and not ops.all((values == 0.0) | (values == 1.0)):
         raise ValueError(
             "`segment_ids` must be 0 at the first text and 1 at the second. Received: "
             f"{segment_ids}."
