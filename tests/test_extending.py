@@ -372,5 +372,5 @@ def test_a_packer_of_ones_own_in_every_form_of_a_model(eager_steps, tmp_path):
         np.testing.assert_allclose(scores, tf.nn.softmax(expected), atol=1e-6)
         with pytest.raises(ValueError, match="fields 'title', 'body'. Received: 'text"):
             model.predict({"text": titles})
-        with pytest.raises(ValueError, match="fields 'title', 'body'. Received: a tup"):
+        with pytest.raises(ValueError, match="'title', 'body'. Received: a list"):
             model.predict(titles)

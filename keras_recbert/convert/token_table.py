@@ -41,16 +41,20 @@ class TokenTable(WordVectors):
         Raises:
             ValueError: for none, or more than the table has.
         """
+        self.check_width(vector_dim)
+        if vector_dim == self.vector_dim:
+            return self
+        vectors = principal_components(self.vectors, vector_dim)
+        return dataclasses.replace(self, vectors=vectors)
+
+    def check_width(self, vector_dim):
+        """Raises `ValueError` for a width that the table cannot be projected to."""
         check_positive(vector_dim=vector_dim)
         if vector_dim > self.vector_dim:
             raise ValueError(
                 f"`vector_dim` must be at most {self.vector_dim}, the width of the "
                 f"token table of {self.source}. Received: vector_dim={vector_dim}."
             )
-        if vector_dim == self.vector_dim:
-            return self
-        vectors = principal_components(self.vectors, vector_dim)
-        return dataclasses.replace(self, vectors=vectors)
 
 
 def is_folder(vectors):

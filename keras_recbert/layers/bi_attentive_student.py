@@ -171,7 +171,7 @@ def _texts(inputs, mask, segment_ids):
     mask = ops.cast(ops.cast(mask, "bool"), "int32")
     if segment_ids is None:
         return mask, mask
-    values = ops.cast(segment_ids, "float32")
+    values = ops.cast(segment_ids, "float32") * ops.cast(mask, "float32")
     if tf.executing_eagerly() and not ops.all((values == 0.0) | (values == 1.0)):
         raise ValueError(
             "`segment_ids` must be 0 at the first text and 1 at the second. Received: "

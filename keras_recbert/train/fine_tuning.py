@@ -233,7 +233,7 @@ def _check_words(config):
                 "starts it as weights (--weights)."
             )
         table = read_token_table(vectors)
-        table.project(config.overrides.get("vector_dim", table.vector_dim))
+        table.check_width(config.overrides.get("vector_dim", table.vector_dim))
     elif vectors is not None:
         if not reads_words(config):
             raise ValueError(

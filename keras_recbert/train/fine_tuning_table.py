@@ -13,9 +13,10 @@ from keras_recbert.train.fine_tuning_plan import (
     plan_rows,
     runs_of,
 )
-from keras_recbert.train.results_files import RESULTS, label_of, without_places
+from keras_recbert.train.results_files import label_of, without_places
 from keras_recbert.train.sweep_figure import save_sweep_figure, swept_option
 from keras_recbert.train.table_runs import (
+    RESULTS,
     check_different,
     finished,
     markdown_table,

@@ -9,6 +9,7 @@ import statistics
 
 from keras_recbert.data.task_spec import get_task
 from keras_recbert.train.table_runs import (
+    RESULTS,
     markdown_table,
     read_result,
     seeds_of,
@@ -17,7 +18,6 @@ from keras_recbert.train.table_runs import (
 
 TASKS = ("cola", "sst2", "mrpc", "stsb", "qqp", "mnli", "qnli", "rte", "wnli")
 WITHOUT_WNLI = TASKS[:-1]
-RESULTS = "results.json"
 MARK = "*"
 MARKED = (
     f"{MARK} Not comparable with published scores: a split was made from another one, "

@@ -12,8 +12,8 @@ from keras_recbert.core.names import UnknownNameError
 from keras_recbert.data.task_spec import get_task
 from keras_recbert.train.fine_tuning_plan import TUNING
 from keras_recbert.train.probe_report import KIND
+from keras_recbert.train.table_runs import RESULTS
 
-RESULTS = "results.json"  # of a run, and of a table
 # Where things are on one machine; what is kept of a run leaves them out.
 PLACES = ("data_dir", "output_dir", "weights", "vocabulary", "vectors")
 PLACES += ("teacher", "teacher_logits", "transfer_set", "unlabelled")

@@ -17,7 +17,7 @@ from keras_recbert.core.folders import new_file
 from keras_recbert.core.json_files import read_json
 from keras_recbert.core.machine import num_cores
 
-RESULTS = "results.json"
+RESULTS = "results.json"  # of a run, and of a table
 OWN_FILES = (RESULTS, "test_scores.json")  # made anew where they are removed
 RECBERT = (sys.executable, "-m", "keras_recbert.cli")
 POLL_SECONDS = 0.2

@@ -63,7 +63,11 @@ def test_states_keep_the_mask_of_keras():
 @pytest.mark.parametrize("other", [2, -1, 0.5])
 def test_segments_are_two(other):
     with pytest.raises(ValueError, match="`segment_ids` must be 0 at the first"):
-        student()(INPUTS, None, np.where(SECOND > 0, other, 0))
+        student()(INPUTS, MASK, np.where(SECOND > 0, other, 0))
+    on_padding = np.where(MASK > 0, SECOND, other)
+    assert_close(
+        student()(INPUTS, MASK, on_padding), student()(INPUTS, MASK, SECOND), 0.0
+    )
 
 
 def test_it_is_as_large_as_the_thesis_says():
