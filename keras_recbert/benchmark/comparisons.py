@@ -146,19 +146,20 @@ def choose(names, quick=False):
     return [known[name] for name in dict.fromkeys(names)]
 
 
-def parse_shape(text):
-    """`Shape(8, 128)` of `"8x128"`.
+def parse_shape(text, needs_tokens=True):
+    """`Shape(8, 128)` of `"8x128"`; `Shape(32, 0)` of `"32"`, where that will do.
 
     Raises:
         ValueError: if the text is no shape.
     """
-    match = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text)
-    if not match:
+    match = re.fullmatch(r"([1-9]\d*)(?:x([1-9]\d*))?", text)
+    if not match or (needs_tokens and not match[2]):
+        rows = "" if needs_tokens else ", or rows, such as 32, where texts are read"
         raise ValueError(
-            "A shape is rows x tokens, such as 8x128, both at least 1. "
+            f"A shape is rows x tokens, such as 8x128, both at least 1{rows}. "
             f"Received: {text!r}."
         )
-    return Shape(*map(int, match.groups()))
+    return Shape(*map(int, match.groups(default=0)))
 
 
 def sizes_of(name, **overrides):

@@ -70,7 +70,8 @@ def benchmark(
     Args:
         names: names of comparisons; all that can run, by default.
         quick: bool. Small models, one shape, few rounds.
-        shapes: texts such as `"8x128"`; those of each comparison by default.
+        shapes: texts such as `"8x128"`, or rows such as `"32"` where texts are read;
+            those of each comparison by default.
         precisions, passes: as the shapes.
         rounds: int. Turns of each candidate.
         output_dir: str or path.
@@ -94,7 +95,7 @@ def benchmark(
         RuntimeError: at the end, if a worker failed; everything else is written.
     """
     check_matplotlib()
-    shapes = [parse_shape(shape) for shape in shapes]
+    shapes = [parse_shape(shape, needs_tokens=False) for shape in shapes]
     _check_among("--precision", precisions, PRECISIONS)
     _check_among("--passes", passes, PASSES)
     rounds = (QUICK_ROUNDS if quick else ROUNDS) if rounds is None else rounds
@@ -105,7 +106,7 @@ def benchmark(
     files = {"texts": texts, "questions": questions}
     is_given = {name: None not in (weights, file) for name, file in files.items()}
     is_given["examples"] = None not in (teacher, task, data_dir)
-    chosen, notes = _comparisons(names, quick, passes, is_given)
+    chosen, notes = _comparisons(names, quick, passes, shapes, is_given)
     most = QUICK_TEXTS if quick else TEXTS
     wanted = {comparison.reads for comparison in chosen}
     reads = wanted & files.keys()
@@ -226,7 +227,7 @@ class _Inputs:
         }
 
 
-def _comparisons(names, quick, passes, is_given):
+def _comparisons(names, quick, passes, shapes, is_given):
     """The comparisons that can run, and sentences on those that are left out.
 
     `is_given` says, by what a comparison reads, whether that was named.
@@ -242,6 +243,12 @@ def _comparisons(names, quick, passes, is_given):
             why = f"{comparison.name} is timed in the pass {valid} only"
             if names:
                 raise ValueError(f"{why}. Received: --passes {' '.join(passes)}.")
+            notes.append(f"{why}, so it is left out.")
+        elif not _shapes(comparison, shapes):
+            form = "rows, such as 32" if reads else "rows x tokens, such as 8x128"
+            why = f"{comparison.name} takes --shapes of {form}"
+            if names:
+                raise ValueError(f"{why}. Received: {', '.join(map(str, shapes))}.")
             notes.append(f"{why}, so it is left out.")
         elif reads and not is_given[reads]:
             needs, what = _needed(reads)
@@ -282,10 +289,11 @@ def _check_among(option, values, valid):
 
 
 def _shapes(comparison, shapes):
-    """The shapes that were asked for, as far as a comparison has them."""
-    if comparison.unit != "tokens":
-        return comparison.shapes
-    return shapes or comparison.shapes
+    """Those of the shapes that were asked for which a comparison takes; its own if
+    none were."""
+    has_tokens = not comparison.reads
+    own = [shape for shape in shapes if bool(shape.sequence_length) == has_tokens]
+    return own if shapes else comparison.shapes
 
 
 def _check_weights(weights):

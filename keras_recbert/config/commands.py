@@ -254,7 +254,8 @@ class BenchmarkConfig(CommandConfig):
             trans_blstm_model, bert_model, savedmodel, tasks, teacher, scaling; by
             default all that can run.
         quick: Small models, one shape and few rounds, in about two minutes.
-        shapes: Rows x tokens, such as 8x128; by default what suits the comparison.
+        shapes: Rows x tokens, such as 8x128, or rows, such as 32, where texts are
+            read; by default what suits the comparison.
         precision: Some of float32, mixed_bfloat16 (weights in float32) and bfloat16.
         passes: Some of forward and train.
         rounds: Turns of each candidate; 7 by default, 3 with --quick.

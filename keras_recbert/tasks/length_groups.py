@@ -18,7 +18,7 @@ def _few_sizes(multiple, bits):
 
 
 # oneDNN compiles and keeps a kernel for each shape, so there are to be few.
-LENGTHS = _few_sizes(4, 4)  # 4, 8, ... 60, 64, 72, 80, ... 128, 144, ...
+LENGTHS = _few_sizes(4, 5)  # 4, 8, ... 124, 128, 136, ... 256, 272, ...
 NUMBERS_OF_ROWS = [0, 1, 2, 3, *(2**power for power in range(2, 31))]
 
 

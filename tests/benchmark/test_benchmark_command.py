@@ -69,6 +69,14 @@ SAVEDMODEL = ("savedmodel", "--weights", "weights", "--texts", "texts.txt")
         (["swish_rn"], "No comparison is called 'swish_rn'. Did you mean 'swish_rnn'"),
         (["--shapes", "8x"], "A shape is rows x tokens, such as 8x128"),
         (["--shapes", "0x8"], "Received: '0x8'"),
+        (
+            [*SAVEDMODEL, "--shapes", "8x128"],
+            "savedmodel takes --shapes of rows, such as 32. Received: 8x128.",
+        ),
+        (
+            ["swish_rnn", "--shapes", "32"],
+            "--shapes of rows x tokens, such as 8x128. Received: batches of 32.",
+        ),
         (["--precision", "bfloat"], "--precision must be of float32, mixed_bfloat16"),
         (["--passes", "back"], "--passes must be of forward, train"),
         (["--rounds", "0"], "--rounds must be at least 1. Received: 0."),
@@ -264,6 +272,17 @@ def test_goal_depends_on_where():
 def test_shape_is_read():
     assert parse_shape("8x128") == Shape(8, 128)
     assert str(Shape(8, 128)) == "8x128"
+    assert parse_shape("32", needs_tokens=False) == Shape(32, 0)
+    with pytest.raises(ValueError, match="rows x tokens.*Received: '32'"):
+        parse_shape("32")
+
+
+def test_a_comparison_takes_its_own_shapes():
+    (tasks,), (layer,) = choose(["tasks"]), choose(["swish_rnn"])
+    shapes = [Shape(32, 0), Shape(8, 16)]
+    assert run._shapes(tasks, shapes) == [Shape(32, 0)]
+    assert run._shapes(layer, shapes) == [Shape(8, 16)]
+    assert run._shapes(layer, [Shape(32, 0)]) == []
 
 
 # A run ------------------------------------------------------------------------------
