@@ -21,7 +21,7 @@ def list_models(
     """Lists the models of the zoo, or the data sets that a model is trained on.
 
     Args:
-        pattern: Shell pattern of names, such as '*blstm*'.
+        pattern: Part of a name, such as student, or a shell pattern, such as 'bert_*'.
         params: Count the parameters of each model and show them beside the paper's.
         markdown: Print all of the cards as a Markdown table, that of docs/zoo.md or
             docs/tasks.md.
@@ -32,7 +32,7 @@ def list_models(
             raise ValueError("A data set has no parameters. Leave out --params.")
         _list_tasks(pattern, markdown)
         return
-    names = keras_recbert.list_models(pattern)
+    names = _matching(keras_recbert.list_models, pattern)
     if not names:
         raise ValueError(f"No model matches {pattern!r}. `recbert list` shows all.")
     if markdown:
@@ -51,8 +51,13 @@ def list_models(
         print(f"{name:<{width}}  {counts}{paper}: {card.table}", flush=True)
 
 
+def _matching(list_names, pattern):
+    """Names that match a shell pattern or else, those that have it within."""
+    return list_names(pattern) or list_names(f"*{pattern}*")
+
+
 def _list_tasks(pattern, markdown):
-    names = list_tasks(pattern)
+    names = _matching(list_tasks, pattern)
     if not names:
         raise ValueError(
             f"No task matches {pattern!r}. `recbert list --tasks` shows all."

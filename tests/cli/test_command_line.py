@@ -25,6 +25,8 @@ def test_list_takes_a_pattern(recbert):
     names = [row.split()[0] for row in out.splitlines()[1:]]
     assert names == keras_recbert.list_models("*blstm*")
     assert "trans_blstm_base" in names
+    assert recbert("list", "blstm")[1] == out
+    assert recbert("list", "bert_base")[1].count("\n") == 2  # a whole name
     status, out, err = recbert("list", "*gru*")
     assert (status, out) == (2, "")
     assert "No model matches '*gru*'. `recbert list` shows all." in err
