@@ -10,6 +10,7 @@ import tyro
 from keras_recbert.config import read_recipe, recipe_values
 from keras_recbert.data import list_tasks
 
+RECIPE_ENDINGS = (".yaml", ".yml")
 # Arguments that may be empty: they are what is asked, not where something is.
 _TEXTS = ("ask",)
 
@@ -40,7 +41,8 @@ def config_from(argv, command, cls, words=None):
     """A config from flags, on top of a `--recipe` if one is named.
 
     Args:
-        argv: list of str, without the name of the command.
+        argv: list of str, without the name of the command. A run may name its recipe
+            as the first word, without `--recipe`.
         command: function of the command, which its help quotes.
         cls: dataclass of the command, see `keras_recbert.config`.
         words: optional str. What is typed for the command, if not its name.
@@ -54,6 +56,10 @@ def config_from(argv, command, cls, words=None):
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--recipe", nargs="?", const="")
+    if argv and argv[0].endswith(RECIPE_ENDINGS) and hasattr(cls, "command"):
+        if "--recipe" in argv:
+            raise ValueError(f"Name one recipe. Received: {argv[0]} and --recipe.")
+        argv = ["--recipe", *argv]
     known, argv = parser.parse_known_args(argv)
     if known.recipe == "":
         raise ValueError("--recipe needs the path of a YAML file.")

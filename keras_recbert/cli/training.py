@@ -45,8 +45,9 @@ def quickstart(
 def finetune(config: Annotated[FineTuningConfig, arg(name="")]):
     """Trains a model on a table of your own or a data set, scores it, exports it.
 
-    `--recipe FILE` takes the options from a YAML file; options beside it replace
-    the file's. The same command resumes a run that was stopped.
+    `--recipe FILE`, or FILE as the first word, takes the options from a YAML file;
+    options beside it replace the file's. The same command resumes a run that was
+    stopped.
     """
     from keras_recbert.train.fine_tuning import fine_tune
 
@@ -58,9 +59,9 @@ def distill(config: Annotated[DistillationConfig, arg(name="")]):
     """Trains a small student on the logits of a large teacher, scores it, exports it.
 
     The teacher scores the texts of a table or a data set, texts without labels, and
-    texts that are made of them; the student learns these logits. `--recipe FILE` takes
-    the options from a YAML file; options beside it replace the file's. The same command
-    resumes a run that was stopped.
+    texts that are made of them; the student learns these logits. `--recipe FILE`, or
+    FILE as the first word, takes the options from a YAML file; options beside it
+    replace the file's. The same command resumes a run that was stopped.
     """
     from keras_recbert.train.distillation import distill
 
@@ -123,9 +124,9 @@ def _reports(folder):
 def pretrain(config: Annotated[PretrainingConfig, arg(name="")]):
     """Pre-trains an encoder on a corpus that `recbert prepare` wrote.
 
-    `--recipe FILE` takes the options from a YAML file; options beside it replace
-    the file's, but for entries of objectives and overrides that the file lacks: write
-    those into it. The same command resumes a run that was stopped.
+    `--recipe FILE`, or FILE as the first word, takes the options from a YAML file;
+    options beside it replace the file's, but for entries of objectives and overrides
+    that the file lacks: write those into it. The same command resumes a run that was stopped.
     """
     from keras_recbert.train.pretraining_run import pretrain
 

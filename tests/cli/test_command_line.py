@@ -76,6 +76,8 @@ def test_help_is_instant_and_loads_no_tensorflow():
         (["vocabulary", "none.txt"], "No text file at none.txt"),
         (["finetune", "--recipe", "none.yaml"], "There is no recipe none.yaml"),
         (["finetune", "--recipe"], "--recipe needs the path of a YAML file"),
+        (["distill", "none.yaml"], "There is no recipe none.yaml"),
+        (["distill", "a.yaml", "--recipe", "b.yaml"], "Name one recipe. Received: a."),
         (["finetune", "--model", "bert_tinny"], "Did you mean 'bert_tiny'"),
         (
             ["finetune", "--task", "sst3", "--data-dir", "."],

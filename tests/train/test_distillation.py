@@ -235,7 +235,7 @@ def test_scores(tmp_path, eager_steps):
 def test_the_command(options, tmp_path, capsys, eager_steps):
     path = tmp_path / "recipe.yaml"
     path.write_text(json.dumps({**options, "epochs": 1, "n_iter": 1, "export": True}))
-    assert main(["distill", "--recipe", str(path), "--limit", "9"]) == 0
+    assert main(["distill", str(path), "--limit", "9"]) == 0
     out = capsys.readouterr().out
     assert "validation teacher agreement: " in out
     assert main(["predict", str(tmp_path / "run/savedmodel"), "a good film"]) == 0
