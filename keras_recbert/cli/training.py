@@ -126,7 +126,8 @@ def pretrain(config: Annotated[PretrainingConfig, arg(name="")]):
 
     `--recipe FILE`, or FILE as the first word, takes the options from a YAML file;
     options beside it replace the file's, but for entries of objectives and overrides
-    that the file lacks: write those into it. The same command resumes a run that was stopped.
+    that the file lacks: write those into it. The same command resumes a run that was
+    stopped.
     """
     from keras_recbert.train.pretraining_run import pretrain
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from word_vector_files import VECTORS, WORDS, binary, text, write
 
-from keras_recbert.text import read_word_vectors
+from keras_recbert.text import read_word_vectors, word_vectors
 from keras_recbert.text.word_vectors import check_word_vectors, words_of_vectors
 
 
@@ -59,9 +59,19 @@ def test_reading_stops_where_all_is_found(tmp_path):
     path = write(tmp_path / "glove.txt", text() + b"wrong\n")
     assert read_word_vectors(path, words=["film"]).words == ("film",)
     assert read_word_vectors(path, max_words=6).words == tuple(WORDS)
+    for read in (read_word_vectors, check_word_vectors):
+        with pytest.raises(ValueError, match="glove.txt:7: expected a word and 4 val"):
+            read(path)
+
+
+@pytest.mark.parametrize("make", [text, binary])
+def test_a_check_looks_at_the_begin(make, tmp_path, monkeypatch):
+    monkeypatch.setattr(word_vectors, "_CHECKED", 3)
+    path = write(tmp_path / "vectors", make(WORDS, VECTORS)[:-1] + b" wrong")
     assert check_word_vectors(path) == 4
-    with pytest.raises(ValueError, match="glove.txt:7: expected a word and 4 values"):
-        read_word_vectors(path)
+    monkeypatch.setattr(word_vectors, "_CHECKED", 100)
+    with pytest.raises(ValueError, match="vectors"):
+        check_word_vectors(path)
 
 
 @pytest.mark.parametrize("make", [text, binary])
