@@ -31,6 +31,9 @@ class ProbeConfig(CommandConfig):
         layers: all, or some such as 0 6 -1: 0 is the embeddings, 1 the first block, -1
             the last one.
         pooling: cls, the first token; mean or max of the tokens.
+        standardize: Bring each number of a layer to the mean 0 and the deviation 1 of
+            the training examples. Without it, as in SentEval, a layer whose numbers
+            vary little scores low whatever it knows.
         hidden_units: Widths of the hidden layers of the classifier; 0 for none, a
             logistic regression.
         epochs: The most passes over the training examples.
@@ -52,6 +55,7 @@ class ProbeConfig(CommandConfig):
     lowercase: bool = True
     layers: Literal["all"] | list[int] = "all"
     pooling: Literal["cls", "mean", "max"] = "cls"
+    standardize: bool = True
     hidden_units: list[int] = dataclasses.field(default_factory=lambda: [128])
     epochs: int = 50
     early_stopping: int = 5
@@ -103,6 +107,7 @@ class ProbeConfig(CommandConfig):
         Returns:
             str such as `seed=0 (now 1)`; empty if nothing stands against it.
         """
+        stopped = {"standardize": False, **stopped}  # earlier versions had no choice
         return ", ".join(
             f"{name}={stopped.get(name)!r} (now {value!r})"
             for name, value in dataclasses.asdict(self).items()

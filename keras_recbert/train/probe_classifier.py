@@ -11,9 +11,10 @@ def train_probe(features, labels, num_classes, config):
     As Aksoy et al. 2020, section 4.4, train it: hidden layers of 128 units, learning
     rate 1e-3, no weight decay, batches of 32. They have two hidden layers; the default
     of `recbert probe` is one. What they leave open is as in SentEval's protocol: Adam,
-    sigmoid units, no dropout, features as they are, the epoch with the best accuracy
-    on `va` scored on `te`. SentEval looks at `va` each fourth pass and stops after five
-    looks without a better one, here it is each pass.
+    sigmoid units, no dropout, the epoch with the best accuracy on `va` scored on `te`.
+    SentEval looks at `va` each fourth pass and stops after five looks without a better
+    one, here it is each pass; and it reads features as they are, which
+    `config.standardize` decides here.
 
     Args:
         features: dict of "train", "validation" and "test" to float32
@@ -29,7 +30,11 @@ def train_probe(features, labels, num_classes, config):
         ValueError: if features are NaN or infinite.
     """
     from sklearn.neural_network import MLPClassifier
+    from sklearn.preprocessing import StandardScaler
 
+    if config.standardize:
+        scaler = StandardScaler().fit(features["train"])
+        features = {split: scaler.transform(rows) for split, rows in features.items()}
     rng = np.random.RandomState(config.seed)  # goes on from epoch to epoch
     has_hidden = config.hidden_units != [0]
     model = MLPClassifier(

@@ -48,7 +48,7 @@ def make_probing_section(files, setup_number):
                 str(first["classes"]),
                 f"{100 * first['majority']:.1f}",
                 encoders[key],
-                config["pooling"],
+                config["pooling"] + ", standardized" * config.get("standardize", False),
                 _words(config["hidden_units"]),
                 *_scores([found["layers"] for found, _ in probes], depth),
                 _list(one.probes["config"]["seed"] for _, one in probes),
@@ -71,6 +71,7 @@ def _facts(probes, found):
     """
     config = probes["config"]
     facts = {name: value for name, value in config.items() if name != "seed"}
+    facts.setdefault("standardize", False)  # as of earlier versions
     facts["encoder"] = probes.get("encoder")
     facts["parameters"] = probes.get("num_parameters")
     if config.get("weights") is None and config.get("vocabulary") is None:

@@ -259,6 +259,32 @@ def test_the_best_epoch_is_the_one_that_is_scored():
     assert turned["test_accuracy"] < straight["test_accuracy"] - 0.1
 
 
+def test_what_a_layer_knows_is_found_whatever_its_scale():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 500)
+    x = 3 + 1e-3 * rng.normal(size=(500, 5))
+    x[:, 2] += 4e-3 * y
+    x[:, 4] = 7.0  # as one number of a first token that no block has changed
+    ends = [300, 400]
+    names = ("train", "validation", "test")
+    features = dict(zip(names, np.split(x.astype("float32"), ends), strict=True))
+    labels = dict(zip(names, np.split(y, ends), strict=True))
+    config = ProbeConfig("m", "DIR")
+    found = train_probe(features, labels, 2, config)
+    assert found["test_accuracy"] > 0.9
+    as_it_is = dataclasses.replace(config, standardize=False)
+    assert train_probe(features, labels, 2, as_it_is)["test_accuracy"] < 0.7
+    np.testing.assert_array_equal(features["test"], x[400:].astype("float32"))
+
+
+def test_probes_without_the_option_read_features_as_they_were():
+    held = dataclasses.asdict(ProbeConfig("m", "DIR", standardize=False))
+    del held["standardize"]
+    assert ProbeConfig("m", "DIR", standardize=False).changes(held) == ""
+    changes = ProbeConfig("m", "DIR").changes(held)
+    assert changes == "standardize=False (now True)"
+
+
 def test_a_command_with_random_weights(data, tmp_path, capsys):
     from keras_recbert.cli import main
 
