@@ -90,7 +90,7 @@ class FineTuningConfig(RunConfig):
         pooling: What the head reads: mean (of all outputs) or first (BERT's pooled
             first token, the final states of bilstm_student); by default first of
             bilstm_student and from another BERT that has a pooler, else mean; of
-            several layers, or of the embeddings, mean.
+            several layers, or of one below the last block, mean.
         layer: Block that the head reads, from 1; 0, the embeddings; -1, the last block.
             Or several, such as -4 -3 -2 -1; or all, all blocks. By default the last,
             or the one that was pre-trained to be read: where the pooling is first, that

@@ -39,8 +39,10 @@ def _choose_pooling(encoder, head, pooling, layer):
     if head.reads != "tokens":
         if pooling is not None:
             return pooling
-        if names_several(layer) or read_layers(encoder, layer) == (0,):
-            return "mean"  # what BERT's pooler does not read
+        if names_several(layer) or read_layers(encoder, layer) != read_layers(
+            encoder, None
+        ):
+            return "mean"  # BERT's pooler was trained to read the last block
         return fine_tuning_defaults(encoder).pooling
     if pooling is not None:
         raise ValueError(

@@ -72,7 +72,7 @@ class TextModel(FineTunedModel):
             read single texts and others pairs.
         pooling: `"first"`, the encoder's pooled output (BERT's way), or `"mean"`, the
             mean of the outputs at real positions. Default: see above; of several
-            layers, or of the embeddings, `"mean"`.
+            layers, or of one below the last block, `"mean"`.
         layer: int. Block that the head reads, from 1; 0, the embeddings; -1, the last
             block. Or a list of them, or `"all"`, for all blocks. Default: the last, or
             the one that was pre-trained to be read (Aksoy et al. 2020, section 3,

@@ -359,6 +359,16 @@ def test_encoder_of_one_output_is_read_at_its_last_block():
         choose_reading(encoder, "first", layer=2)
 
 
+@pytest.mark.parametrize(
+    ("layer", "pooling"), [(None, "first"), (-1, "first"), (2, "mean"), (0, "mean")]
+)
+def test_a_pooler_reads_the_last_block_by_default(layer, pooling):
+    encoder = make()
+    encoder.started_from = "bert"
+    assert TextClassifier(encoder, layer=layer).pooling == pooling
+    assert TextClassifier(encoder, layer=layer, pooling="mean").pooling == "mean"
+
+
 def test_hugging_face_reads_the_last_block(tmp_path):
     encoder = make(pretrained_heads=noted(1))
     message = "'transformer' blocks, pretrained_heads=.*`s"
