@@ -48,7 +48,7 @@ def make_probing_section(files, setup_number):
                 str(first["classes"]),
                 f"{100 * first['majority']:.1f}",
                 encoders[key],
-                config["pooling"] + ", standardized" * config.get("standardize", False),
+                _reads(config),
                 _words(config["hidden_units"]),
                 *_scores([found["layers"] for found, _ in probes], depth),
                 _list(one.probes["config"]["seed"] for _, one in probes),
@@ -99,7 +99,7 @@ def _names(rows):
     alike = {}
     for task, key in rows:
         facts = json.loads(key)
-        same = (task, _encoder_of(facts), facts["pooling"], *facts["hidden_units"])
+        same = (task, _encoder_of(facts), _reads(facts), *facts["hidden_units"])
         alike.setdefault(same, {})[task, key] = facts
     names = {}
     for (_, name, *_), found in alike.items():
@@ -116,6 +116,11 @@ def _names(rows):
             )
             names[key] = f"{name} ({told})" if told else name
     return names
+
+
+def _reads(config):
+    # Earlier versions had no choice.
+    return config["pooling"] + ", standardized" * config.get("standardize", False)
 
 
 def _encoder_of(facts):

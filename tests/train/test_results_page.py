@@ -272,6 +272,16 @@ def test_seeds_of_one_encoder_share_a_row_whatever_their_folders(write, tmp_path
     ]
 
 
+def test_what_a_probe_reads_is_told(write, tmp_path):
+    tasks = {"tree_depth": [(0, 0.3)]}
+    for number, told in enumerate(({}, {"standardize": False}, {"standardize": True})):
+        write(json.dumps(probes(number, tasks, config=told)), f"{number}_results.json")
+    page = make_results_page([tmp_path], tmp_path)
+    assert encoders_of(page) == [("swish", "0, 1"), ("swish", "2")]
+    assert "| swish | mean | 128 |" in page
+    assert "| swish | mean, standardized | 128 |" in page
+
+
 def test_a_layer_that_a_seed_scored_twice_is_refused(write, tmp_path):
     first = write(json.dumps(probes(0, {"tree_depth": [(0, 0.3)]})), "a/results.json")
     write(json.dumps(probes(0, {"tree_depth": [(1, 0.4)]})), "b/results.json")
