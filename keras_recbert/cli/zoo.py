@@ -52,7 +52,7 @@ def list_models(
 
 
 def _matching(list_names, pattern):
-    """Names that match a shell pattern or else, those that have it within."""
+    """Names that match a shell pattern; if none do, those that have it within."""
     return list_names(pattern) or list_names(f"*{pattern}*")
 
 

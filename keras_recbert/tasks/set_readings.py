@@ -39,9 +39,8 @@ def _choose_pooling(encoder, head, pooling, layer):
     if head.reads != "tokens":
         if pooling is not None:
             return pooling
-        if names_several(layer) or read_layers(encoder, layer) != read_layers(
-            encoder, None
-        ):
+        last = read_layers(encoder, None)
+        if names_several(layer) or read_layers(encoder, layer) != last:
             return "mean"  # BERT's pooler was trained to read the last block
         return fine_tuning_defaults(encoder).pooling
     if pooling is not None:

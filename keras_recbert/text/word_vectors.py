@@ -15,7 +15,7 @@ from keras_recbert.core.checks import check_positive
 from keras_recbert.core.lines import decode_line
 
 _CHUNK = 1 << 20
-_CHECKED = 10_000  # words, in a fifth of a second
+_CHECKED = 10_000  # words
 _HEADER = re.compile(rb"(\d+)[ \t](\d+)\s*")
 # Bytes that stand in no text, and in nearly every vector of floats.
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1b]")

@@ -58,10 +58,16 @@ def save_heatmap(path, results):
     axis.set_xticks(range(len(layers)), list(map(str, layers)))
     axis.set(xlabel="block (0: the embeddings)")
     config = results["config"]
-    axis.set_title(f"{config['model']}, {config['pooling']}, seed {config['seed']}")
+    axis.set_title(f"{config['model']}, {reads(config)}, seed {config['seed']}")
     figure.colorbar(image, label="test accuracy in percent")
     with new_file(path) as written:
         figure.savefig(written, dpi=120, format="png")
+
+
+def reads(config):
+    """What the classifiers of a run read, in words."""
+    # Earlier versions had no choice.
+    return config["pooling"] + ", standardized" * config.get("standardize", False)
 
 
 def _layers(results):

@@ -4,6 +4,7 @@ import json
 import pathlib
 import statistics
 
+from keras_recbert.train.probe_report import reads
 from keras_recbert.train.table_runs import markdown_table, spread
 
 HEADER = ("task", "classes", "majority", "encoder", "reads", "hidden units")
@@ -48,7 +49,7 @@ def make_probing_section(files, setup_number):
                 str(first["classes"]),
                 f"{100 * first['majority']:.1f}",
                 encoders[key],
-                _reads(config),
+                reads(config),
                 _words(config["hidden_units"]),
                 *_scores([found["layers"] for found, _ in probes], depth),
                 _list(one.probes["config"]["seed"] for _, one in probes),
@@ -99,7 +100,7 @@ def _names(rows):
     alike = {}
     for task, key in rows:
         facts = json.loads(key)
-        same = (task, _encoder_of(facts), _reads(facts), *facts["hidden_units"])
+        same = (task, _encoder_of(facts), reads(facts), *facts["hidden_units"])
         alike.setdefault(same, {})[task, key] = facts
     names = {}
     for (_, name, *_), found in alike.items():
@@ -116,11 +117,6 @@ def _names(rows):
             )
             names[key] = f"{name} ({told})" if told else name
     return names
-
-
-def _reads(config):
-    # Earlier versions had no choice.
-    return config["pooling"] + ", standardized" * config.get("standardize", False)
 
 
 def _encoder_of(facts):

@@ -78,6 +78,7 @@ def test_help_is_instant_and_loads_no_tensorflow():
         (["finetune", "--recipe"], "--recipe needs the path of a YAML file"),
         (["distill", "none.yaml"], "There is no recipe none.yaml"),
         (["distill", "a.yaml", "--recipe", "b.yaml"], "Name one recipe. Received: a."),
+        (["distill", "a.yaml", "--recipe=b.yaml"], "Name one recipe. Received: a.yaml"),
         (["finetune", "--model", "bert_tinny"], "Did you mean 'bert_tiny'"),
         (
             ["finetune", "--task", "sst3", "--data-dir", "."],
