@@ -56,9 +56,10 @@ def config_from(argv, command, cls, words=None):
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--recipe", nargs="?", const="")
-    if argv and argv[0].endswith(RECIPE_ENDINGS) and hasattr(cls, "command"):
+    first = argv[0] if argv and not argv[0].startswith("-") else ""
+    if first.endswith(RECIPE_ENDINGS) and hasattr(cls, "command"):
         if any(word.partition("=")[0] == "--recipe" for word in argv):
-            raise ValueError(f"Name one recipe. Received: {argv[0]} and --recipe.")
+            raise ValueError(f"Name one recipe. Received: {first} and --recipe.")
         argv = ["--recipe", *argv]
     known, argv = parser.parse_known_args(argv)
     if known.recipe == "":
