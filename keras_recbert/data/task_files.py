@@ -119,21 +119,14 @@ def load_splits(
     folder = _task_folder(task, data_dir)
     notes: list[str] = []
     found: dict[str, tuple[Path, Examples]] = {}
-    wanted = [
-        split for split in ("train", *task.validation_splits) if split in task.files
-    ]
-    for split in wanted:
-        path = _labelled_file(task, folder, split, notes)
-        if path is not None:
-            examples = read_file(task, path, split)
-            found[split] = (path, examples)
-            notes.extend(examples.notes)
-    if not found:
-        raise _missing(task, folder, " or ".join(task.files[name] for name in wanted))
+    for split, path in _labelled_files(task, folder, notes).items():
+        examples = read_file(task, path, split)
+        found[split] = (path, examples)
+        notes.extend(examples.notes)
     validation = {
         name: found[name][1] for name in task.validation_splits if name in found
     }
-    absent = [task.files[split] for split in wanted if split not in found]
+    absent = [task.files[split] for split in _wanted(task) if split not in found]
     if "train" in found and validation:
         if validation_fraction is not None:
             train, held, note = hold_out_of_train(
@@ -151,6 +144,17 @@ def load_splits(
     train, validation, note = _hold_out(task, found, seed, validation_fraction)
     what = f"no {', '.join(absent)}; " if absent else ""
     return train, validation, [*notes, f"{_title(task)}: {what}{note}"]
+
+
+def check_splits(task: str | TaskSpec, data_dir: str | os.PathLike) -> None:
+    """Raises what `load_splits` would, of names and places of files alone.
+
+    Args:
+        task: a task or its name.
+        data_dir: the task's own folder, or the one above it.
+    """
+    task = get_task(task)
+    _labelled_files(task, _task_folder(task, data_dir), [])
 
 
 def _hold_out(task, found, seed, fraction):
@@ -353,6 +357,22 @@ def _task_folder(task, data_dir) -> Path:
             )
     folder = data_dir / task.folder
     return folder if folder.is_dir() else data_dir
+
+
+def _wanted(task):
+    """Splits that have labels, a list of str."""
+    splits = ("train", *task.validation_splits)
+    return [split for split in splits if split in task.files]
+
+
+def _labelled_files(task, folder, notes):
+    """dict of each split of `_wanted` that is there to its file; notes other names."""
+    wanted = _wanted(task)
+    paths = {split: _labelled_file(task, folder, split, notes) for split in wanted}
+    found = {split: path for split, path in paths.items() if path is not None}
+    if not found:
+        raise _missing(task, folder, " or ".join(task.files[split] for split in paths))
+    return found
 
 
 def _labelled_file(task, folder, split, notes) -> Path | None:

@@ -13,7 +13,7 @@ from keras_recbert.core.json_files import file_sha256
 from keras_recbert.data.augmentation import TextAugmenter
 from keras_recbert.data.logits_file import read_logits
 from keras_recbert.data.pos_tagging import find_tagger
-from keras_recbert.data.tables import read_table
+from keras_recbert.data.tables import check_table, read_table
 from keras_recbert.data.transfer_set import (
     TransferSet,
     made_from,
@@ -30,7 +30,7 @@ from keras_recbert.train.run import open_run
 from keras_recbert.train.run_folder import RunKind
 from keras_recbert.train.several_tasks import SeveralTasks
 from keras_recbert.train.task_batches import TaskBatches
-from keras_recbert.train.teacher import HEADS
+from keras_recbert.train.teacher import HEADS, find_model
 from keras_recbert.train.teacher_ensemble import TeacherEnsemble, load_teachers
 from keras_recbert.train.teacher_workers import check_workers, sharing
 from keras_recbert.train.training_run import FINE_TUNING, train
@@ -77,6 +77,22 @@ def distill(config):
         find_tagger(config.tagger)
     elif config.pos_probability > 0 and config.augmentation().n_iter > 0:
         check_installed("`pos_probability`", "distill", "nltk")
+    check_sources(config)
+    if config.teacher is not None:
+        check_workers(config)
+    with open_run(config, DISTILLATION) as run:
+        return _distill(run)
+
+
+def check_sources(config):
+    """Raises where a teacher or a file is not there.
+
+    Args:
+        config: `DistillationConfig`.
+
+    Raises:
+        ValueError, FileNotFoundError: as `distill`; files are not read.
+    """
     if config.teacher is None and config.teacher_logits is None:
         raise ValueError(
             "Name the model to learn from: teacher (--teacher FOLDER), the output "
@@ -89,10 +105,11 @@ def distill(config):
                 f"{config.train!r}, which is read as files of {file_task(config)} are."
             )
         check_files(config)
-    if config.teacher is not None:
-        check_workers(config)
-    with open_run(config, DISTILLATION) as run:
-        return _distill(run)
+    teachers = config.teacher or []
+    for path in teachers if isinstance(teachers, list) else [teachers]:
+        find_model(path, "teacher")
+    for path in filter(None, (config.teacher_logits, config.unlabelled)):
+        check_table(path, plain_text=True)
 
 
 def _distill(run):

@@ -57,15 +57,20 @@ def fine_tune(config):
     config = config.resolved()
     get_card(config.model)
     check_installed("`recbert finetune`", "train", "sklearn", "scipy", "matplotlib")
-    if config.train is not None:
-        check = check_files if file_task(config) is None else check_own_files
-        check(config)
+    check_own_table(config)
     with open_run(config, FINE_TUNING) as run:
         return _fine_tune(run)
 
 
 def _fine_tune(run):
     return train(run, load_run_data(run.config))
+
+
+def check_own_table(config):
+    """Raises where a file of the user's own, if any, is not there."""
+    if config.train is not None:
+        check = check_files if file_task(config) is None else check_own_files
+        check(config)
 
 
 def load_run_data(config):

@@ -11,6 +11,7 @@ from keras_recbert.config import (
 )
 from keras_recbert.config.grid import at_point, grid_points, point_name
 from keras_recbert.config.own_data import file_task
+from keras_recbert.data.task_files import check_splits
 from keras_recbert.models.registry import get_card
 from keras_recbert.train.table_runs import check_different
 
@@ -127,14 +128,18 @@ def _config_at(config, point, recipe):
         raise ValueError(f"{recipe} with {point_name(point)}: {error}") from error
 
 
-# What decides whether a run can start, without its examples.
+# What decides whether a run can start, but for what its files hold.
 CHECKED = ("task", "train", "model", "weights", "vocabulary", "vocabulary_size")
 CHECKED += ("vectors", "max_words", "min_frequency", "num_oov_buckets", "overrides")
 CHECKED += ("layer", "long_texts", "max_sequence_length")
+CHECKED += ("data_dir", "tfds", "validation", "test")
+CHECKED += ("teacher", "teacher_logits", "unlabelled")  # of distillation
 
 
 def check_rows(rows):
     """Raises what is wrong with tasks, sizes, weights and vectors, before any run.
+
+    Files of examples, teachers and texts must be there; a run reads them.
 
     Args:
         rows: list of `Row` that are still to run.
@@ -145,7 +150,7 @@ def check_rows(rows):
     """
     different = {}
     for row in rows:
-        values = [getattr(row.config, name) for name in CHECKED]
+        values = [getattr(row.config, name, None) for name in CHECKED]
         different.setdefault(repr(values), row)
     for row in different.values():
         try:
@@ -158,15 +163,27 @@ def check_rows(rows):
 
 def _check_config(config):
     from keras_recbert.text.vocabulary import load_vocabulary
-    from keras_recbert.train.fine_tuning import check_model, check_task  # TensorFlow
+    from keras_recbert.train.fine_tuning import (  # TensorFlow
+        check_model,
+        check_own_table,
+        check_task,
+    )
 
     if config.vocabulary is not None:
         load_vocabulary(config.vocabulary)
+    if isinstance(config, DistillationConfig):
+        from keras_recbert.train.distillation import check_sources
+
+        check_sources(config)
     if config.train is not None:
+        check_own_table(config)
         check_model(config, file_task(config) or config.task or "classifier")
         return
     for task in config.task if isinstance(config.task, list) else [config.task]:
-        check_model(config, check_task(task).head)
+        task = check_task(task)
+        check_model(config, task.head)
+        if not config.tfds:
+            check_splits(task, config.data_dir)
 
 
 def runs_of(rows, seeds, folder):

@@ -31,6 +31,7 @@ def recipes(folder, with_teacher):
     distilled = {**common, "n_iter": 2, "pos_probability": 0.0}
     if with_teacher:
         distilled["teacher"] = str(folder / "teacher")
+        tiny_model().save_preset(folder / "teacher")
     paths = []
     for name, values in (("labels", common), ("distilled", distilled)):
         paths.append(folder / f"{name}.yaml")
@@ -91,6 +92,23 @@ def test_vectors_and_unlabelled_texts_go_to_the_recipes_that_take_them(tmp_path)
     own = plan_fine_tuning_table(both, [0], folder)
     assert own[1].config.unlabelled is None is own[1].config.vectors
     assert own[1].config.texts_key() != distilled.config.texts_key()
+
+
+def test_teachers_and_texts_are_there_before_anything_runs(tmp_path):
+    both, table = recipes(tmp_path, with_teacher=True), tmp_path / "table"
+    for changes, message in (
+        (
+            {"teacher": [str(tmp_path / "teacher"), "gone"]},
+            "distilled-.*gone holds no teacher",
+        ),
+        ({"unlabelled": "more.txt"}, "distilled-.*more.txt"),
+    ):
+        with pytest.raises(FileNotFoundError, match=message):
+            plan_fine_tuning_table(both, [0], table, **changes)
+    (tmp_path / "train.csv").unlink()
+    with pytest.raises(FileNotFoundError, match="labels-bert_tiny: .*train.csv"):
+        plan_fine_tuning_table(both, [0], table)
+    assert not table.exists()
 
 
 @pytest.mark.parametrize("option", ["vectors", "teacher", "unlabelled"])

@@ -50,10 +50,12 @@ def sweep(tmp_path, monkeypatch):
     for task in ("sst2", "rte"):
         recipe = {"model": "bert_tiny", "task": task, "epochs": 1}
         (tmp_path / f"{task}.yaml").write_text(yaml.safe_dump(recipe))
+        write_glue_task(tmp_path / "glue", task)
 
     def command(*options, recipes=("sst2", "rte")):
         paths = [str(tmp_path / f"{recipe}.yaml") for recipe in recipes]
-        places = ["--data-dir", "D", "--output-dir", str(tmp_path / "out")]
+        places = ["--data-dir", str(tmp_path / "glue")]
+        places += ["--output-dir", str(tmp_path / "out")]
         return ["table", *paths, *places, *options]
 
     return command
@@ -173,15 +175,16 @@ def test_what_fails_is_named_and_stops_nothing(sweep, tmp_path, capsys):
 
 
 def test_tasks_stand_in_for_those_of_a_recipe(sweep, tmp_path):
-    options = {"models": ["bert_tiny"], "data_dir": "D"}
+    options = {"models": ["bert_tiny"], "data_dir": str(tmp_path / "glue")}
+    write_glue_task(tmp_path / "glue", "stsb")
     rows = plan_fine_tuning_table(
-        [tmp_path / "sst2.yaml"], [0], tmp_path / "o", tasks=["cola", "rte"], **options
+        [tmp_path / "sst2.yaml"], [0], tmp_path / "o", tasks=["stsb", "rte"], **options
     )
     assert [(row.recipe, row.config.task) for row in rows] == [
-        ("sst2-cola", "cola"),
+        ("sst2-stsb", "stsb"),
         ("sst2-rte", "rte"),
     ]
-    assert rows[0].name(2) == "sst2-cola-bert_tiny-seed2"
+    assert rows[0].name(2) == "sst2-stsb-bert_tiny-seed2"
 
 
 def test_each_encoder_starts_from_weights_of_its_own(sweep, tmp_path):
@@ -229,6 +232,8 @@ def test_wrong_sweeps_are_told_before_anything_runs(sweep, tmp_path, capsys):
             "sst2-bilstm_student: There is no file of word vectors at nix.txt",
         ),
         ([*one, "--grid", "vocabulary=a,b"], "No vocabulary file at a"),
+        ([*one, "--data-dir", "D"], "sst2-bert_tiny: The data folder D does not"),
+        ([*one, "--tasks", "rte", "mrpc"], "sst2-mrpc-bert_tiny: MRPC: .*not found"),
         (
             sweep(*tuning, recipes=["early"]),
             "early: `early_stopping` chooses the epoch",
@@ -250,7 +255,7 @@ def test_a_sweep_is_a_recipe_too(sweep, tmp_path, capsys):
         "recipes": [str(tmp_path / "sst2.yaml")],
         "grid": {"learning_rate": [1e-3, 2e-3]},
         "seeds": [5],
-        "data_dir": "D",
+        "data_dir": str(tmp_path / "glue"),
         "output_dir": str(tmp_path / "out"),
     }
     (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(recipe))
