@@ -23,7 +23,6 @@ ADVICE = {
     "weights": "num_layers, hidden_dim, vocabulary_size, max_sequence_length or what "
     "else was raised",
     "words": "max_words, vocabulary_size or vector_dim",
-    "adapters": "lora_rank",
     "step": "batch_size or the length of the examples, or compute the batch in parts "
     "or with gradient_checkpointing",
 }

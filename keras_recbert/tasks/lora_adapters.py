@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_recbert.models.memory_estimate import check_fits
+from keras_recbert.models.recbert_encoder import RecBertEncoder
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
@@ -25,11 +25,11 @@ class LoraAdapters(keras.layers.Layer):
 
     Args:
         encoder: `RecBertEncoder`, changed in place.
-        rank: int. At least 1.
+        rank: int. At least 1, at most the smallest side of a kernel.
 
     Raises:
-        ValueError: if there is nothing to adapt, or the adapters need more memory than
-            there is; on loading adapters of another rank.
+        ValueError: if there is nothing to adapt, or the rank is above that; on loading
+            adapters of another rank.
     """
 
     def __init__(self, encoder, rank, **kwargs):
@@ -47,9 +47,13 @@ class LoraAdapters(keras.layers.Layer):
                 f"{type(encoder).__name__} has none. Received: lora_rank={rank}. Leave "
                 "it out."
             )
-        numbers = rank * sum(sum(layer.kernel.shape) for layer in self.adapted)
-        what = f"Adapters with lora_rank={rank} need"
-        check_fits(4 * numbers, what, "adapters")
+        most = min(min(layer.kernel.shape) for layer in self.adapted)
+        if rank > most:
+            raise ValueError(
+                f"`lora_rank` must be at most {most}, the smallest side of a kernel of "
+                f"the blocks: adapters are narrower than what they adapt. Received: "
+                f"lora_rank={rank}."
+            )
         for weight in encoder.weights:
             weight.trainable = False
         for layer in self.adapted:
@@ -98,7 +102,15 @@ def merge_adapters(encoder):
 
     Returns:
         A new `RecBertEncoder`, all of it trainable.
+
+    Raises:
+        TypeError: if it is no encoder.
     """
+    if not isinstance(encoder, RecBertEncoder):
+        raise TypeError(
+            "`merge_adapters` takes an encoder, such as model.encoder. Received: a "
+            f"{type(encoder).__name__}."
+        )
     values = {weight.path: weight.numpy() for weight in encoder.weights}
     merged = type(encoder).from_config(encoder.get_config())
     kept = [path for path in values if "lora_kernel" not in path]

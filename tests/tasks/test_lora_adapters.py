@@ -130,3 +130,14 @@ def test_an_encoder_without_dense_layers_is_refused():
         keras_recbert.build(
             "bilstm_student", task="classifier", texts=TEXTS, lora_rank=2
         )
+
+
+def test_a_rank_above_the_width_is_refused():
+    small(lora_rank=12)
+    with pytest.raises(ValueError, match="at most 12, .* Received: lora_rank=13"):
+        small(lora_rank=13)
+
+
+def test_adapters_of_a_model_are_merged_in_its_encoder():
+    with pytest.raises(TypeError, match="model.encoder. Received: a TextClassifier"):
+        merge_adapters(small(lora_rank=2))
