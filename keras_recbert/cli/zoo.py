@@ -75,6 +75,7 @@ def _list_tasks(pattern, markdown):
 def explain_words(
     arguments: Annotated[Positional[list[str]], arg(metavar="MODEL [MODEL ...] TEXT")],
     output: str | None = None,
+    task: str | None = None,
 ):
     """Masks each word of a text in turn, and prints how sure classifiers still are.
 
@@ -84,6 +85,7 @@ def explain_words(
         arguments: Output folders of `recbert finetune` or `recbert distill`, presets or
             files model.keras; then the text.
         output: A PNG to draw, such as words.png: a row a model, a column a word.
+        task: Of a model of several tasks the one that answers.
     """
     *models, text = arguments
     if not models:
@@ -99,7 +101,7 @@ def explain_words(
             f"The text comes last. Received: {text!r}, a model, as the last. Such as "
             "recbert explain-words TEACHER STUDENT 'a gripping film'."
         )
-    print(make_word_table(explain_words(models, text, output)), end="")
+    print(make_word_table(explain_words(models, text, output, task)), end="")
 
 
 def draw(

@@ -8,12 +8,13 @@ import numpy as np
 from keras_recbert.core.extras import check_installed
 from keras_recbert.core.folders import check_file, new_file
 from keras_recbert.data.word_spans import MASK, find_words, replace_words
+from keras_recbert.heads import NamedHeads
 from keras_recbert.train.precision import Precision
 from keras_recbert.train.table_runs import markdown_table
 from keras_recbert.train.teacher import Teacher
 
 
-def explain_words(models, text, output=None):
+def explain_words(models, text, output=None, task=None):
     """Masks each word of a text in turn and asks classifiers how sure they still are.
 
     Liu 2020, section 3.5.4 and figure 3.4: the entropy of the predicted probabilities
@@ -26,6 +27,8 @@ def explain_words(models, text, output=None):
             one text.
         text: str.
         output: optional path of a PNG: a row a model, a column a word.
+        task: optional str. Of a model of several tasks the one that answers; it may be
+            left out where one alone is a classifier of one text.
 
     Returns:
         dict of `words`, a list of str, and `models`, a list of dicts: `model`,
@@ -34,7 +37,8 @@ def explain_words(models, text, output=None):
 
     Raises:
         FileNotFoundError: if there is no model at a path.
-        ValueError: if one is no classifier of one text, or the text has no words.
+        ValueError: if one is no classifier of one text, or has several and `task` names
+            none of them; if the text has no words.
         OSError: if the picture cannot be written; before any work.
     """
     models = [models] if isinstance(models, (str, os.PathLike)) else list(models)
@@ -49,7 +53,7 @@ def explain_words(models, text, output=None):
             raise ValueError(f"A picture is a .png. Received: output={str(output)!r}.")
         check_file(output)
     masked = [replace_words(text, spans, {word: MASK}) for word in range(len(spans))]
-    found = [_ask(path, [text, *masked]) for path in models]
+    found = [_ask(path, [text, *masked], task) for path in models]
     words = [text[begin:end] for begin, end in spans]
     result = {"words": words, "models": found}
     if output is not None:
@@ -57,15 +61,11 @@ def explain_words(models, text, output=None):
     return result
 
 
-def _ask(path, texts):
-    model = Teacher(path, Precision("float32", "asked for"))
-    head = model.model.head
-    if head.task != "classifier" or len(model.model.fields) != 1:
-        held = f"a {head.task} of {', '.join(model.model.fields)}"
-        if isinstance(head.task, dict):
-            held = f"a model of several tasks, {', '.join(head.task)}"
-        raise ValueError(f"{path} must be a classifier of one text. Received: {held}.")
-    logits = model.logits([texts]).astype(np.float64)
+def _ask(path, texts, task):
+    teacher = Teacher(path, Precision("float32", "asked for"))
+    model = _classifier(teacher.model, path, task)
+    head = model.head
+    logits = teacher.logits([texts], model).astype(np.float64)
     shifted = logits - logits.max(axis=1, keepdims=True)
     log_shares = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     entropies = -(np.exp(log_shares) * log_shares).sum(axis=1) / np.log(2)
@@ -78,6 +78,32 @@ def _ask(path, texts):
         "entropies": entropies[1:].tolist(),
         "num_classes": logits.shape[1],
     }
+
+
+def _classifier(model, path, task):
+    """The model, or the view of one of its heads, that classifies one text."""
+    views = {None: model}
+    if isinstance(model.head, NamedHeads):
+        names = model.heads if task is None else [task]
+        views = {name: model.head_view(name) for name in names}
+    fit = {name: view for name, view in views.items() if _classifies_one_text(view)}
+    if not fit:
+        held = ", ".join(
+            f"{'' if name is None else name + ', '}a {view.head.task} of "
+            f"{' and '.join(view.fields)}"
+            for name, view in views.items()
+        )
+        raise ValueError(f"{path} must be a classifier of one text. Received: {held}.")
+    if len(fit) > 1:
+        raise ValueError(
+            f"{path} has several classifiers of one text, {', '.join(fit)}. Name one: "
+            "task (--task NAME)."
+        )
+    return next(iter(fit.values()))
+
+
+def _classifies_one_text(model):
+    return model.head.task == "classifier" and len(model.fields) == 1
 
 
 def make_word_table(result):

@@ -59,6 +59,38 @@ def test_the_command(models, tmp_path, capsys):
     assert picture.is_file()
 
 
+def test_one_task_of_several_answers(models, tmp_path, capsys):
+    fields, names = ["text", "text_pair"], ["no", "yes"]
+    heads = {
+        "reviews": {"task": "classifier", "fields": fields[:1], "label_names": names},
+        "pairs": {"task": "classifier", "fields": fields, "num_classes": 2},
+    }
+    model = tiny_model(task=heads)
+    model.save_preset(tmp_path / "two")
+    # The other reads two texts.
+    alone = explain_words(tmp_path / "two", TEXT)
+    read = model.preprocessor.reading_masks()
+    ids = {name: read([TEXT])[name] for name in model.input}
+    expected = entropy(np.array(model(ids)["reviews"])[0])
+    assert alone["models"][0]["entropy"] == pytest.approx(expected, rel=1e-4)
+    assert alone["models"][0]["label"] in ("no", "yes")
+    assert explain_words(tmp_path / "two", TEXT, task="reviews") == alone
+    for task, message in (
+        ("pairs", "Received: pairs, a classifier of text and text_pair"),
+        ("reviws", "no head 'reviws'. Did you mean 'reviews'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            explain_words(tmp_path / "two", TEXT, task=task)
+    tiny_model(task={"a": "classifier", "b": "classifier"}).save_preset(tmp_path / "ab")
+    both = ["explain-words", str(models / "one"), str(tmp_path / "ab"), TEXT]
+    assert main(both) == 2
+    assert "several classifiers of one text, a, b. Name one" in capsys.readouterr().err
+    assert main([*both, "--task", "b"]) == 0
+    assert (
+        f"| masked | {models / 'one'} | {tmp_path / 'ab'} |" in capsys.readouterr().out
+    )
+
+
 def test_what_is_wrong_is_told(models, tmp_path, capsys):
     assert main(["explain-words", "a text alone"]) == 2
     assert "Name a model and a text" in capsys.readouterr().err
