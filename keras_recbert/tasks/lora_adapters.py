@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_recbert.models.recbert_encoder import RecBertEncoder
+from keras_recbert.models.encoder import Encoder
 
 
 @keras.saving.register_keras_serializable("keras_recbert")
@@ -106,7 +106,7 @@ def merge_adapters(encoder):
     Raises:
         TypeError: if it is no encoder.
     """
-    if not isinstance(encoder, RecBertEncoder):
+    if not isinstance(encoder, Encoder):
         raise TypeError(
             "`merge_adapters` takes an encoder, such as model.encoder. Received: a "
             f"{type(encoder).__name__}."
