@@ -77,9 +77,9 @@ def distill(config):
         find_tagger(config.tagger)
     elif config.pos_probability > 0 and config.augmentation().n_iter > 0:
         check_installed("`pos_probability`", "distill", "nltk")
-    check_sources(config)
     if config.teacher is not None:
         check_workers(config)
+    check_sources(config)
     with open_run(config, DISTILLATION) as run:
         return _distill(run)
 

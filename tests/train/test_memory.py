@@ -22,7 +22,6 @@ def commands(tmp_path_factory):
     "command, options, message",
     [
         ("finetune", ("--overrides", "hidden_dim", 10**8), "hidden_dim=100000000"),
-        ("finetune", ("--lora-rank", 10**10), "Adapters with lora_rank=10000000000"),
         ("finetune", ("--max-sequence-length", 10**12), "max_sequence_length=10"),
         ("pretrain", ("--overrides", "hidden_dim", 10**8), "hidden_dim=100000000"),
         ("pretrain", ("--batch-size", 10**8), "step of 12,800,000,000 tokens"),
