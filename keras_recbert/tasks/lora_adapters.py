@@ -25,7 +25,7 @@ class LoraAdapters(keras.layers.Layer):
 
     Args:
         encoder: `RecBertEncoder`, changed in place.
-        rank: int. At least 1, at most the smallest side of a kernel.
+        rank: int. At least 1, at most the highest that a kernel can have.
 
     Raises:
         ValueError: if there is nothing to adapt, or the rank is above that; on loading
@@ -47,12 +47,11 @@ class LoraAdapters(keras.layers.Layer):
                 f"{type(encoder).__name__} has none. Received: lora_rank={rank}. Leave "
                 "it out."
             )
-        most = min(min(layer.kernel.shape) for layer in self.adapted)
+        most = max(min(layer.kernel.shape) for layer in self.adapted)
         if rank > most:
             raise ValueError(
-                f"`lora_rank` must be at most {most}, the smallest side of a kernel of "
-                f"the blocks: adapters are narrower than what they adapt. Received: "
-                f"lora_rank={rank}."
+                f"`lora_rank` must be at most {most}, the highest rank that a kernel "
+                f"of the blocks can have. Received: lora_rank={rank}."
             )
         for weight in encoder.weights:
             weight.trainable = False

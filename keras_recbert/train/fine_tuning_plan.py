@@ -175,8 +175,9 @@ def _check_config(config):
         from keras_recbert.train.distillation import check_sources
 
         check_sources(config)
-    if config.train is not None:
+    else:
         check_own_table(config)
+    if config.train is not None:
         check_model(config, file_task(config) or config.task or "classifier")
         return
     for task in config.task if isinstance(config.task, list) else [config.task]:
