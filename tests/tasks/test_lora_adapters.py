@@ -1,5 +1,7 @@
 """LoRA adapters: what they start from, what learns, what is saved."""
 
+import types
+
 import keras
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from partly_trained import KINDS, LABELS, RATE, TEXTS, ids, moved, small, train,
 import keras_recbert
 from keras_recbert.convert.load_keras import load_model
 from keras_recbert.serving.savedmodel import read_savedmodel
-from keras_recbert.tasks.lora_adapters import merge_adapters
+from keras_recbert.tasks.lora_adapters import LoraAdapters, merge_adapters
 
 
 def logits(model):
@@ -136,6 +138,15 @@ def test_a_rank_above_the_width_is_refused():
     small(lora_rank=12)
     with pytest.raises(ValueError, match="at most 12, .* Received: lora_rank=13"):
         small(lora_rank=13)
+
+
+def test_a_narrow_layer_does_not_bound_the_rank():
+    block = keras.Sequential([keras.layers.Dense(5), keras.layers.Dense(1)])
+    block.build((None, 6))
+    encoder = types.SimpleNamespace(blocks=[block], weights=block.weights)
+    assert len(LoraAdapters(encoder, 5).adapted) == 2
+    with pytest.raises(ValueError, match="at most 5, .* Received: lora_rank=6"):
+        LoraAdapters(encoder, 6)
 
 
 def test_adapters_of_a_model_are_merged_in_its_encoder():
